@@ -2,8 +2,7 @@
 //! and what set it going.
 
 use ikigai_conversation::{AgentId, Preview};
-use ikigai_protocol::ApprovalRequest;
-use ikigai_tools::WHERE_RULES_STAND;
+use ikigai_protocol::{ApprovalRequest, RULE_LOCATION};
 
 /// What the person is told, line by line, not yet made fit for a terminal.
 pub(crate) fn render_question(agent: &AgentId, asking: &ApprovalRequest) -> Vec<String> {
@@ -14,7 +13,7 @@ pub(crate) fn render_question(agent: &AgentId, asking: &ApprovalRequest) -> Vec<
         lines.push(on_one_line(&format!("  set going by: {cause}")));
     }
     if let Some(rule) = rule {
-        lines.push(format!("  never asked again with this {WHERE_RULES_STAND}:"));
+        lines.push(format!("  never asked again with this {RULE_LOCATION}:"));
         lines.extend(rule.lines().map(indented));
     }
     lines.iter().map(|line| in_reading_order(line)).collect()
@@ -80,6 +79,12 @@ mod tests {
         let expected =
             "wherever it stands in f\n--- f\u{fffd}\n+++ f\u{fffd}\n@@ -3 +3 @@\n-o\n+0\n";
         assert_eq!(shown, expected);
+    }
+
+    /// The model and the user read the same text; the tools cannot depend on the protocol.
+    #[test]
+    fn the_tools_and_the_protocol_name_the_same_location_for_rules() {
+        assert_eq!(RULE_LOCATION, ikigai_tools::WHERE_RULES_STAND);
     }
 
     /// The question, as lines; what a model made up is in all of it.

@@ -1,5 +1,5 @@
-//! `ikigai` on the full screen. The screen has a thread of its own, so that no agent's work delays a key; here it gets its
-//! news, and its requests are carried out.
+//! `ikigai` on the full screen. The screen has a thread of its own, so that no agent's work delays a key. This module sends it
+//! updates and carries out its requests.
 
 mod editor;
 mod history;
@@ -14,10 +14,9 @@ use ikigai_agents::Model;
 use ikigai_host::{
     AgentChoice, AgentSlot, Environment, HOW_TO_CONNECT, OpenSession, ServiceEnd, SessionOptions,
 };
-use ikigai_protocol::{AgentState, AgentSummary, Event, EventSink, Runner, render_tokens};
+use ikigai_protocol::{AgentSummary, Event, EventSink, render_tokens};
 use ikigai_tui::{
-    Arrivals, Effect, Farewell, Feed, Member, Mouse, News, Options, Place, Setup, State, feed,
-    wrap_prose,
+    Effect, ExitSummary, Feed, Member, Mouse, Options, Setup, Update, Updates, feed, wrap_prose,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +42,7 @@ pub(crate) enum Purpose {
     /// A tour with a scripted model.
     Tour {
         /// What is said first.
-        welcome: Vec<News>,
+        welcome: Vec<Update>,
         /// Explains what happens.
         guide: Watcher,
         /// What is to be done if the user does not wait for the end.
@@ -74,12 +73,12 @@ pub(crate) async fn talk(
     let mut slot = claim(environment, SessionOptions::INTERACTIVE).await?;
     let mut choice = AgentChoice::new(environment, model);
     let (mut session, mut top) = (slot.session(), slot.agent().top());
-    let (feed, arrivals) = feed();
+    let (feed, updates) = feed();
     // Before the terminal is taken: a signal that is not listened to would end us with it.
     let mut signals = Signals::listen()?;
-    let mut screen = ScreenThread::start(&slot, &choice, mouse, arrivals, &purpose)?;
+    let mut screen = ScreenThread::start(&slot, &choice, mouse, updates, &purpose)?;
     let history = HistoryFile::of(&environment.settings);
-    feed.give(history.load());
+    feed.send(history.load());
     let exit = loop {
         let talk = Talk { feed: &feed, history: &history, purpose: &purpose };
         match talk.with(slot, choice, &mut screen, &mut signals).await {
@@ -100,7 +99,7 @@ pub(crate) async fn talk(
 struct ScreenThread {
     effects: mpsc::Receiver<Effect>,
     ending: CancellationToken,
-    summary: oneshot::Receiver<io::Result<Farewell>>,
+    summary: oneshot::Receiver<io::Result<ExitSummary>>,
 }
 
 impl ScreenThread {
@@ -108,7 +107,7 @@ impl ScreenThread {
         slot: &AgentSlot,
         choice: &AgentChoice,
         mouse: Mouse,
-        arrivals: Arrivals,
+        updates: Updates,
         purpose: &Purpose,
     ) -> anyhow::Result<ScreenThread> {
         let environment = slot.environment();
@@ -125,7 +124,7 @@ impl ScreenThread {
         let show = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let shown = runtime.and_then(|runtime| {
-                runtime.block_on(ikigai_tui::run(setup, options, arrivals, sender, until))
+                runtime.block_on(ikigai_tui::run(setup, options, updates, sender, until))
             });
             // Without a receiver there is no use for it.
             let _ = end.send(shown);
@@ -139,7 +138,7 @@ impl ScreenThread {
         self.ending.cancel();
         // It ends without a message only by a panic, which has printed one.
         let Ok(summary) = self.summary.await else { anyhow::bail!("the screen broke down") };
-        let Farewell { last_answer, has_spoken } = match summary {
+        let ExitSummary { last_answer, has_spoken } = match summary {
             Ok(summary) => summary,
             Err(error) => anyhow::bail!("the terminal cannot be used: {error}; try --plain"),
         };
@@ -198,9 +197,9 @@ impl Talk<'_> {
         let mut status = status(slot.environment(), slot.session(), &choice, purpose);
         let (session, service) = slot.clone().open(choice, sink(feed, purpose)).await?;
         status.sandbox = sandbox(session.sandbox());
-        feed.give(News::Status(status.clone()));
+        feed.send(Update::Status(status.clone()));
         if let Purpose::Tour { welcome, .. } = purpose {
-            welcome.iter().cloned().for_each(|news| feed.give(news));
+            welcome.iter().cloned().for_each(|update| feed.send(update));
         }
         let beside = slot.agent_elsewhere().await;
         let greeting = greeting(purpose, slot.agent(), beside.as_ref());
@@ -209,7 +208,7 @@ impl Talk<'_> {
             RequestHandler { session: Arc::clone(&session), feed, history, greeting, status };
         let stop = CancellationToken::new();
         let report = |agents: Vec<AgentSummary>| {
-            feed.give(News::Team(agents.into_iter().map(member).collect()));
+            feed.send(Update::Team(agents.into_iter().map(member).collect()));
         };
         let watching = slot.watch_agents(report);
         let mut serving = std::pin::pin!(service.run(stop.clone()));
@@ -240,36 +239,25 @@ impl Talk<'_> {
 
 /// The user continues with another agent.
 fn move_to(feed: &Feed, slot: AgentSlot, session: &OpenSession) -> End {
-    feed.give(News::View(slot.agent().clone()));
+    feed.send(Update::View(slot.agent().clone()));
     End::Moved(Box::new((slot, session.choice())))
 }
 
 /// An agent as the screen lists it.
 fn member(agent: AgentSummary) -> Member {
     let AgentSummary { id, name, state, task, unread, tokens, runner } = agent;
-    let state = match state {
-        AgentState::Idle => State::Idle,
-        AgentState::Waiting => State::Waiting,
-        AgentState::Tool => State::Tool,
-        AgentState::Asking => State::Asking,
-    };
-    let place = match runner {
-        Runner::ThisProcess => Place::Here,
-        Runner::OtherProcess => Place::Elsewhere,
-        Runner::None => Place::Nowhere,
-    };
-    Member { id, name, state, task, unread, cost: render_tokens(tokens), place }
+    Member { id, name, state, task, unread, cost: render_tokens(tokens), runner }
 }
 
 /// Where the events of agents go.
 fn sink(feed: &Feed, purpose: &Purpose) -> EventSink {
     let feed = feed.clone();
     match purpose {
-        Purpose::Work => Arc::new(move |event| feed.give(News::Event(event))),
+        Purpose::Work => Arc::new(move |event| feed.send(Update::Event(event))),
         Purpose::Tour { guide, .. } => {
             let guide = Arc::clone(guide);
             Arc::new(move |event: Event| {
-                feed.give(News::Event(event.clone()));
+                feed.send(Update::Event(event.clone()));
                 guide(&event, &feed);
             })
         }

@@ -3,6 +3,10 @@
 use ikigai_conversation::{Decision, Preview, ToolCall, ToolCallId};
 use serde::{Deserialize, Serialize};
 
+/// Where the user adds the rule of an [`ApprovalRequest`].
+pub const RULE_LOCATION: &str =
+    "in your own configuration before other rules ('ikigai config' names the file)";
+
 /// A call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApprovalRequest {

@@ -46,7 +46,7 @@ mod undo;
 mod render;
 
 pub use agents::{AgentState, AgentSummary, Runner};
-pub use approval::{ApprovalAnswer, ApprovalRequest};
+pub use approval::{ApprovalAnswer, ApprovalRequest, RULE_LOCATION};
 pub use command::{Command, Request};
 pub use error::{CommandError, Nothing};
 pub use event::{Event, EventKind, EventSink, StartReason, StopReason, TurnEnd};

@@ -1,12 +1,12 @@
-//! What a frame costs: a long scrollback, a fast stream, a switch of agents. It prints; nothing is asserted.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is looked at by a person")]
+//! The cost of a frame with a long scrollback and with a fast stream. Prints times and asserts
+//! nothing.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::time::{Duration, Instant};
 
-use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time};
+use ikigai_conversation::{AgentId, Message, MessageId, Mode, NewMessage, ResponseId, Time};
 use ikigai_protocol::{Event, EventKind};
-use ikigai_tools::Mode;
-use ikigai_tui::{App, Colours, News, Setup, Status};
+use ikigai_tui::{App, Colours, Setup, Status, Update};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Rect, Size};
 
@@ -16,22 +16,22 @@ fn main() {
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     let log: Vec<Message> = (1..=20_000).map(|number| message(&view, number)).collect();
     measure("recall 100,000 lines", 1, || {
-        app.take(News::Recalled { agent: view.clone(), log: log.clone() }, Duration::ZERO);
+        app.update(Update::Log { agent: view.clone(), log: log.clone() }, Duration::ZERO);
     });
     measure("first frame", 1, || draw(&mut app, &mut buffer));
     measure("further frames", 200, || draw(&mut app, &mut buffer));
     let piece = |text: &str| {
-        News::Event(Event { agent: view.clone(), kind: EventKind::TextDelta(text.to_owned()) })
+        Update::Event(Event { agent: view.clone(), kind: EventKind::TextDelta(text.to_owned()) })
     };
-    app.take(piece("```rust\n"), Duration::ZERO);
+    app.update(piece("```rust\n"), Duration::ZERO);
     measure("frame after 16 deltas of code", 200, || {
-        (0..16).for_each(|_| app.take(piece("let x = "), Duration::ZERO));
-        app.take(piece("1;\n"), Duration::ZERO);
+        (0..16).for_each(|_| app.update(piece("let x = "), Duration::ZERO));
+        app.update(piece("1;\n"), Duration::ZERO);
         draw(&mut app, &mut buffer);
     });
-    app.take(piece("```\n\n"), Duration::ZERO);
+    app.update(piece("```\n\n"), Duration::ZERO);
     measure("frame after 16 deltas in one line", 500, || {
-        (0..16).for_each(|_| app.take(piece("a few words "), Duration::ZERO));
+        (0..16).for_each(|_| app.update(piece("a few words "), Duration::ZERO));
         draw(&mut app, &mut buffer);
     });
 }
@@ -62,14 +62,14 @@ fn draw(app: &mut App, buffer: &mut Buffer) {
     app.draw(buffer, Duration::ZERO);
 }
 
-/// The slowest of several times, and the mean.
-fn measure(what: &str, times: u32, mut act: impl FnMut()) {
+/// Prints the mean and the slowest of several runs.
+fn measure(what: &str, times: u32, mut run: impl FnMut()) {
     let mut slowest = Duration::ZERO;
-    let begun = Instant::now();
+    let start = Instant::now();
     for _ in 0..times {
         let each = Instant::now();
-        act();
+        run();
         slowest = slowest.max(each.elapsed());
     }
-    println!("{what}: {:?}, slowest {slowest:?}", begun.elapsed() / times);
+    println!("{what}: {:?}, slowest {slowest:?}", start.elapsed() / times);
 }

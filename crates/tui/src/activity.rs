@@ -1,34 +1,34 @@
-//! What an agent is doing right now, and the line that says so.
+//! What an agent is doing, and the line that shows it.
 
 use std::time::Duration;
 
+use ikigai_protocol::AgentState;
 use ratatui_core::text::{Line, Span};
 
-use crate::look::{CALL, DIM, WARNING};
 use crate::safe::safe_line;
-use crate::team::State;
+use crate::style::{CALL, DIM, WARNING};
 use crate::wrap::fit;
 
-/// How often the spinner turns.
-pub(crate) const TURN: Duration = Duration::from_millis(120);
+/// The time between two frames of the spinner.
+pub(crate) const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Activity {
     Idle,
     Busy {
-        /// When the turn began.
+        /// When the turn started.
         since: Duration,
-        with: Work,
+        phase: Phase,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// The model has been asked and says nothing yet.
+pub(crate) enum Phase {
+    /// The model has not started to answer yet.
     Waiting,
     Answering,
-    /// A call, as a line.
+    /// A tool runs; the call as a line.
     Tool(String),
     Asking,
     Retry {
@@ -36,8 +36,8 @@ pub(crate) enum Work {
         reason: String,
         at: Duration,
     },
-    /// The database cannot be reached, for this reason.
-    Store(String),
+    /// The database is unavailable, for this reason.
+    Database(String),
 }
 
 impl Activity {
@@ -45,55 +45,58 @@ impl Activity {
         matches!(self, Activity::Busy { .. })
     }
 
-    /// The same in the words of the registry.
-    pub(crate) fn state(&self) -> State {
+    /// The state as the agent list shows it.
+    pub(crate) fn state(&self) -> AgentState {
         match self {
-            Activity::Idle => State::Idle,
-            Activity::Busy { with: Work::Tool(_), .. } => State::Tool,
-            Activity::Busy { with: Work::Asking, .. } => State::Asking,
-            Activity::Busy { with: Work::Waiting | Work::Answering, .. } => State::Waiting,
-            Activity::Busy { with: Work::Retry { .. } | Work::Store(_), .. } => State::Waiting,
+            Activity::Idle => AgentState::Idle,
+            Activity::Busy { phase: Phase::Tool(_), .. } => AgentState::Tool,
+            Activity::Busy { phase: Phase::Asking, .. } => AgentState::Asking,
+            Activity::Busy { phase: Phase::Waiting | Phase::Answering, .. } => AgentState::Waiting,
+            Activity::Busy { phase: Phase::Retry { .. } | Phase::Database(_), .. } => {
+                AgentState::Waiting
+            }
         }
     }
 
-    /// A turn has begun.
-    pub(crate) fn begin(&mut self, now: Duration) {
-        *self = Activity::Busy { since: now, with: Work::Waiting };
+    /// Starts a turn.
+    pub(crate) fn start(&mut self, now: Duration) {
+        *self = Activity::Busy { since: now, phase: Phase::Waiting };
     }
 
-    /// Something else is done now, in a turn that may not have been seen to begin.
-    pub(crate) fn turn_to(&mut self, work: Work, now: Duration) {
+    /// Changes the activity; the start of the turn may not have been seen.
+    pub(crate) fn set_phase(&mut self, phase: Phase, now: Duration) {
         match self {
-            Activity::Busy { with, .. } => *with = work,
-            Activity::Idle => *self = Activity::Busy { since: now, with: work },
+            Activity::Busy { phase: current, .. } => *current = phase,
+            Activity::Idle => *self = Activity::Busy { since: now, phase },
         }
     }
 
-    /// The line, while there is something to say.
+    /// The line, while the agent is busy.
     pub(crate) fn render(&self, model: &str, now: Duration, width: usize) -> Option<Line<'static>> {
-        let Activity::Busy { since, with } = self else { return None };
+        let Activity::Busy { since, phase } = self else { return None };
         let elapsed = now.saturating_sub(*since);
-        let spinner = SPINNER[(elapsed.as_millis() / TURN.as_millis()) as usize % SPINNER.len()];
-        let (text, style) = match with {
-            Work::Waiting => (format!("waiting for {model}"), DIM),
-            Work::Answering => (format!("{model} answers"), DIM),
-            Work::Tool(call) => (call.clone(), DIM),
-            Work::Asking => ("waiting for your answer".to_owned(), WARNING),
-            Work::Retry { attempt, reason, at } => {
+        let spinner =
+            SPINNER[(elapsed.as_millis() / SPINNER_INTERVAL.as_millis()) as usize % SPINNER.len()];
+        let (text, style) = match phase {
+            Phase::Waiting => (format!("waiting for {model}"), DIM),
+            Phase::Answering => (format!("{model} answers"), DIM),
+            Phase::Tool(call) => (call.clone(), DIM),
+            Phase::Asking => ("waiting for your answer".to_owned(), WARNING),
+            Phase::Retry { attempt, reason, at } => {
                 let left = at.saturating_sub(now).as_secs_f32();
                 (format!("⚠ {reason}; retry {attempt} in {left:.0} s"), WARNING)
             }
-            Work::Store(reason) => (format!("⚠ {reason}; waiting"), WARNING),
+            Phase::Database(reason) => (format!("⚠ {reason}; waiting"), WARNING),
         };
         let elapsed = elapsed_text(elapsed);
-        let tail = match with {
-            // The keys for the answer stand with the question.
-            Work::Asking => format!(" · {elapsed}"),
-            Work::Waiting
-            | Work::Answering
-            | Work::Tool(_)
-            | Work::Retry { .. }
-            | Work::Store(_) => {
+        let tail = match phase {
+            // The question shows the keys for the answer.
+            Phase::Asking => format!(" · {elapsed}"),
+            Phase::Waiting
+            | Phase::Answering
+            | Phase::Tool(_)
+            | Phase::Retry { .. }
+            | Phase::Database(_) => {
                 format!(" · {elapsed} · Esc interrupts")
             }
         };
@@ -105,10 +108,10 @@ impl Activity {
         ]))
     }
 
-    /// One word or so for the team.
+    /// A short description for the team list.
     pub(crate) fn summary(&self) -> Option<&str> {
         match self {
-            Activity::Busy { with: Work::Tool(call), .. } => Some(call),
+            Activity::Busy { phase: Phase::Tool(call), .. } => Some(call),
             Activity::Idle | Activity::Busy { .. } => None,
         }
     }
@@ -126,28 +129,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(work: Work, width: usize, expected: &str) {
+    fn check(phase: Phase, width: usize, expected: &str) {
         let since = Duration::from_secs(10);
-        let activity = Activity::Busy { since, with: work };
+        let activity = Activity::Busy { since, phase };
         let line = activity.render("gpt-5", Duration::from_secs(75), width);
         assert_eq!(line.unwrap().to_string(), expected);
     }
 
     #[test]
-    fn the_line_says_what_how_long_and_how_to_end_it() {
-        check(Work::Waiting, 80, "⠙ waiting for gpt-5 · 1 min 05 s · Esc interrupts");
+    fn the_line_shows_the_activity_its_duration_and_the_key_to_interrupt() {
+        check(Phase::Waiting, 80, "⠙ waiting for gpt-5 · 1 min 05 s · Esc interrupts");
         check(
-            Work::Tool("bash: cargo test".to_owned()),
+            Phase::Tool("bash: cargo test".to_owned()),
             80,
             "⠙ bash: cargo test · 1 min 05 s · Esc interrupts",
         );
         check(
-            Work::Tool("bash: cargo test".to_owned()),
+            Phase::Tool("bash: cargo test".to_owned()),
             40,
             "⠙ bash: c… · 1 min 05 s · Esc interrupts",
         );
         let retry =
-            Work::Retry { attempt: 2, reason: "busy".to_owned(), at: Duration::from_secs(80) };
+            Phase::Retry { attempt: 2, reason: "busy".to_owned(), at: Duration::from_secs(80) };
         check(retry, 80, "⠙ ⚠ busy; retry 2 in 5 s · 1 min 05 s · Esc interrupts");
     }
 

@@ -1,6 +1,6 @@
-//! The state of the whole screen. It changes only by news and by keys; drawing it changes nothing that can be seen.
+//! The state of the whole screen. Only updates and keys change it; drawing changes nothing visible.
 //!
-//! No clock is asked: everything that happens carries `now`, the time since the screen was opened.
+//! It never reads the clock: every input carries `now`, the time since the screen was opened.
 
 mod commands;
 mod completing;
@@ -9,28 +9,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ikigai_conversation::AgentId;
-use ikigai_protocol::{Command, CommandError, Event, Request};
+use ikigai_protocol::{AgentState, Command, CommandError, Event, Request, Runner};
 use ratatui_core::layout::Size;
 
-use crate::activity::TURN;
+use crate::activity::SPINNER_INTERVAL;
 use crate::completion::{Completion, Listing, Preview};
 use crate::history::History;
-use crate::keys::{Seen, Typing};
-use crate::look::Colours;
-use crate::news::{Drafting, Effect, News, Status};
+use crate::keys::{QuestionInView, Typing};
 use crate::pane::{Consequence, Pane};
-use crate::team::{Place, State, Step, Team};
+use crate::style::Colours;
+use crate::team::{Step, Team};
 use crate::team_list::TeamView;
 use crate::transcript::Tone;
+use crate::update::{Drafting, Effect, Status, Update};
 
-/// What the screen begins with.
+/// The initial state of the screen.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The agent in view.
     pub view: AgentId,
-    /// What the last line says.
+    /// The contents of the status line.
     pub status: Status,
-    /// What the terminal is given.
+    /// The styles that the terminal supports.
     pub colours: Colours,
 }
 
@@ -44,25 +44,25 @@ pub struct App {
     pub(crate) team: Team,
     pub(crate) status: Status,
     pub(crate) history: History,
-    /// Whose draft is in the editor.
+    /// The agent whose draft is in the editor.
     pub(crate) editing: Option<AgentId>,
     pub(crate) popup: Popup,
-    /// What lies there while there is no popup.
+    /// Shown in the place of a popup while there is none.
     pub(crate) preview: Preview,
-    /// What the outside has listed for completion.
+    /// The lists for completion that have been loaded.
     listings: BTreeMap<Listing, Vec<String>>,
-    /// What it was asked to list, and has not yet.
-    asked: BTreeSet<Listing>,
-    /// What is to be done, in this order.
-    acts: Vec<Act>,
+    /// The lists that have been requested and not loaded yet.
+    requested: BTreeSet<Listing>,
+    /// Pending actions, in order.
+    actions: Vec<Action>,
     pub(crate) focus: Focus,
     pub(crate) typing: Option<Typing>,
-    pub(crate) seen: Option<Seen>,
-    /// Ctrl+C was pressed once with nothing to clear or to interrupt.
+    pub(crate) question_in_view: Option<QuestionInView>,
+    /// Ctrl+C was pressed once with nothing to clear or interrupt.
     pub(crate) leaving: bool,
 }
 
-/// What lies over or under the input, and takes keys before it.
+/// A popup over or under the input, which gets keys first.
 #[derive(Debug)]
 pub(crate) enum Popup {
     None,
@@ -75,24 +75,24 @@ pub(crate) enum Popup {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Search {
     pub(crate) typed: String,
-    /// How many finds are passed over.
+    /// How many matches to skip.
     pub(crate) nth: usize,
-    /// What was found; it is drawn with every frame.
+    /// The match, cached: it is drawn with every frame.
     pub(crate) found: Option<String>,
 }
 
-/// Whether somebody looks at the terminal, as far as it says so.
+/// Whether the terminal has the focus, as far as it reports that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Focus {
     Here,
     Away,
 }
 
-/// What the screen wants done, by the outside or by whoever owns the terminal.
+/// An action for the program around the screen or for the owner of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum Action {
     Effect(Effect),
-    /// Something wants to be seen.
+    /// Draw the user's attention.
     Ring(String),
     Copy(String),
     Redraw,
@@ -100,17 +100,17 @@ pub(crate) enum Act {
     Leave,
 }
 
-/// What is left of the screen when it is closed, for the person to keep.
+/// What to print on the normal screen after this one is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Farewell {
-    /// The last answer of the agent in view, as the model wrote it; it need not be fit for a terminal.
+pub struct ExitSummary {
+    /// The last answer of the agent in view, as the model wrote it: not yet safe for a terminal.
     pub last_answer: Option<String>,
-    /// There is a conversation to come back to.
+    /// Whether there is a conversation to continue.
     pub has_spoken: bool,
 }
 
 impl App {
-    /// A screen on which nothing has happened yet.
+    /// Creates an empty screen.
     pub fn new(setup: Setup, size: Size) -> App {
         let mut app = App {
             size,
@@ -124,80 +124,80 @@ impl App {
             popup: Popup::None,
             preview: Preview::None,
             listings: BTreeMap::new(),
-            asked: BTreeSet::new(),
-            acts: Vec::new(),
+            requested: BTreeSet::new(),
+            actions: Vec::new(),
             focus: Focus::Here,
             typing: None,
-            seen: None,
+            question_in_view: None,
             leaving: false,
         };
-        app.team.meet(&setup.view);
+        app.team.ensure(&setup.view);
         app.look_at(setup.view);
         app
     }
 
-    /// Takes news.
-    pub fn take(&mut self, news: News, now: Duration) {
-        match news {
-            News::Event(event) => self.happen(event, now),
-            News::Recalled { agent, log } => self.pane(&agent).recall(&log),
-            News::Team(members) => self.meet(Team::new(members)),
-            News::Status(status) => self.status = status,
-            News::Told { agent, text } => self.tell_in(&agent, Tone::Plain, &text),
-            News::Refused { agent, text } => self.tell_in(&agent, Tone::Error, &text),
-            News::Listed(listing, mut names) => {
-                /// More files than anybody completes; a larger tree is told in part.
+    /// Updates the state.
+    pub fn update(&mut self, update: Update, now: Duration) {
+        match update {
+            Update::Event(event) => self.handle_event(event, now),
+            Update::Log { agent, log } => self.pane(&agent).recall(&log),
+            Update::Team(members) => self.set_team(Team::new(members)),
+            Update::Status(status) => self.status = status,
+            Update::Note { agent, text } => self.note_in(&agent, Tone::Plain, &text),
+            Update::Error { agent, text } => self.note_in(&agent, Tone::Error, &text),
+            Update::List(listing, mut names) => {
+                /// More files than completion needs; a larger tree is cut off.
                 const NAMES: usize = 200_000;
                 names.truncate(NAMES);
-                self.asked.remove(&listing);
+                self.requested.remove(&listing);
                 self.listings.insert(listing, names);
-                self.offer_anew();
+                self.refresh_offers();
             }
-            News::Edited(text) => self.end_editing(text),
-            News::Draft { agent, text } => self.pane(&agent).offered = Some(text),
-            News::History { texts, size } => self.history.load(texts, size),
-            News::Model { agent, model, context_tokens } => {
+            Update::Edited(text) => self.end_editing(text),
+            Update::Suggestion { agent, text } => self.pane(&agent).offered = Some(text),
+            Update::History { texts, size } => self.history.load(texts, size),
+            Update::Model { agent, model, context_tokens } => {
                 self.pane(&agent).model = Some((model, context_tokens));
             }
-            News::View(agent) => self.move_to(agent),
-            News::Missed => self.begin_again(),
+            Update::View(agent) => self.move_to(agent),
+            Update::Dropped => self.reload(),
         }
         self.note_question(now);
-        self.tell_drafting();
+        self.report_drafting();
         self.close_preview_of_another_word();
     }
 
-    /// What is to be done since the last time, in this order.
-    pub(crate) fn take_acts(&mut self) -> Vec<Act> {
-        std::mem::take(&mut self.acts)
+    /// Takes the pending actions, in order.
+    pub(crate) fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
     }
 
-    /// Whether the picture changes by itself, and how often.
-    pub(crate) fn turns(&self) -> Option<Duration> {
+    /// How often the screen changes without input, if it does.
+    pub(crate) fn animation(&self) -> Option<Duration> {
         let pane = self.panes.get(&self.view);
-        pane.is_some_and(Pane::is_busy).then_some(TURN)
+        pane.is_some_and(Pane::is_busy).then_some(SPINNER_INTERVAL)
     }
 
-    /// What is left when the screen is closed.
-    pub fn farewell(&self) -> Farewell {
+    /// The summary for the normal screen.
+    pub fn exit_summary(&self) -> ExitSummary {
         let pane = self.panes.get(&self.view);
         let answer = pane.and_then(|pane| pane.transcript.last_answer());
         let has_spoken = self.panes.values().any(|pane| pane.has_spoken);
-        Farewell { last_answer: answer.map(str::to_owned), has_spoken }
+        ExitSummary { last_answer: answer.map(str::to_owned), has_spoken }
     }
 
-    pub(crate) fn act(&mut self, act: Act) {
-        self.acts.push(act);
+    pub(crate) fn push(&mut self, action: Action) {
+        self.actions.push(action);
     }
 
-    pub(crate) fn wish(&mut self, effect: Effect) {
-        self.acts.push(Act::Effect(effect));
+    pub(crate) fn emit(&mut self, effect: Effect) {
+        self.actions.push(Action::Effect(effect));
     }
 
-    /// Tells the agent in view something.
-    pub(crate) fn order(&mut self, command: Command) {
+    /// Sends a command to the agent in view.
+    pub(crate) fn send(&mut self, command: Command) {
         let agent = self.view.clone();
-        self.wish(Effect::Request(Request { agent, command }));
+        self.emit(Effect::Request(Request { agent, command }));
     }
 
     pub(crate) fn pane(&mut self, agent: &AgentId) -> &mut Pane {
@@ -208,49 +208,49 @@ impl App {
         self.panes.entry(self.view.clone()).or_insert_with(Pane::new)
     }
 
-    /// Answers the person, in the conversation in view.
-    pub(crate) fn tell(&mut self, text: &str) {
+    /// Shows a message in the conversation in view.
+    pub(crate) fn note(&mut self, text: &str) {
         let view = self.view.clone();
-        self.tell_in(&view, Tone::Plain, text);
+        self.note_in(&view, Tone::Plain, text);
         self.pane_in_view().transcript.scroll_to_end();
     }
 
-    /// Says why nothing was done, in the conversation in view.
+    /// Shows an error in the conversation in view.
     pub(crate) fn refuse(&mut self, why: &str) {
         let view = self.view.clone();
-        self.tell_in(&view, Tone::Error, why);
+        self.note_in(&view, Tone::Error, why);
         self.pane_in_view().transcript.scroll_to_end();
     }
 
-    fn tell_in(&mut self, agent: &AgentId, tone: Tone, text: &str) {
-        self.pane(agent).transcript.tell(tone, text);
+    fn note_in(&mut self, agent: &AgentId, tone: Tone, text: &str) {
+        self.pane(agent).transcript.note(tone, text);
     }
 
-    /// The text comes back to whom it was meant for; somebody else may be in view by now.
+    /// Puts the text into the draft that it came from: another agent may be in view by now.
     fn end_editing(&mut self, text: Option<String>) {
         let agent = self.editing.take();
         let (Some(agent), Some(text)) = (agent, text) else { return };
         self.pane(&agent).draft.set(text.trim_end_matches('\n'));
-        self.history.let_go();
+        self.history.reset();
     }
 
-    /// Looks at another agent.
+    /// Shows another agent.
     pub(crate) fn look_at(&mut self, agent: AgentId) {
         self.popup = Popup::None;
         self.preview = Preview::None;
-        // Whoever was asked may be gone, and the answer with them.
-        self.asked.clear();
-        self.history.let_go();
-        self.team.meet(&agent);
+        // The agent that was asked may be gone, so its reply may never come.
+        self.requested.clear();
+        self.history.reset();
+        self.team.ensure(&agent);
         self.view = agent.clone();
         let pane = self.pane(&agent);
         if !pane.is_recalled {
             pane.is_recalled = true;
-            self.wish(Effect::Recall(agent));
+            self.emit(Effect::LoadLog(agent));
         }
     }
 
-    /// Goes on with another agent, to whom what was being typed is then meant.
+    /// Continues with another agent, which gets the draft.
     fn move_to(&mut self, agent: AgentId) {
         let draft = std::mem::take(&mut self.pane_in_view().draft);
         self.look_at(agent);
@@ -260,66 +260,70 @@ impl App {
         }
     }
 
-    /// Looks at a relative of the agent in view, if it has one.
+    /// Shows a relative of the agent in view, if it has one.
     pub(crate) fn step(&mut self, step: Step) {
         let Some(agent) = self.team.relative(&self.view, step).cloned() else { return };
         self.visit(&agent);
     }
 
-    /// Looks at an agent, where that is possible.
+    /// Shows an agent, if this process runs it.
     pub(crate) fn visit(&mut self, agent: &AgentId) {
-        match self.team.member(agent).map(|member| member.place) {
-            Some(Place::Here) => self.look_at(agent.clone()),
-            Some(Place::Elsewhere) => self.refuse_visit(&CommandError::RunElsewhere(agent.clone())),
-            Some(Place::Nowhere) => self.refuse_visit(&CommandError::NotRunning(agent.clone())),
+        match self.team.member(agent).map(|member| member.runner) {
+            Some(Runner::ThisProcess) => self.look_at(agent.clone()),
+            Some(Runner::OtherProcess) => {
+                self.show_visit_error(&CommandError::RunElsewhere(agent.clone()))
+            }
+            Some(Runner::None) => self.show_visit_error(&CommandError::NotRunning(agent.clone())),
             None => self.refuse(&CommandError::AgentNotFound(agent.to_string()).to_string()),
         }
     }
 
-    fn refuse_visit(&mut self, why: &CommandError) {
+    fn show_visit_error(&mut self, why: &CommandError) {
         self.popup = Popup::None;
         self.refuse(&why.to_string());
     }
 
-    /// Reads all conversations from the logs again.
-    fn begin_again(&mut self) {
+    /// Reloads all conversations from the logs.
+    fn reload(&mut self) {
         for pane in self.panes.values_mut() {
             pane.forget();
         }
         self.look_at(self.view.clone());
     }
 
-    fn happen(&mut self, event: Event, now: Duration) {
+    fn handle_event(&mut self, event: Event, now: Duration) {
         let Event { agent, kind } = event;
-        self.team.meet(&agent);
+        self.team.ensure(&agent);
         let pane = self.pane(&agent);
-        let consequence = pane.happen(kind, now);
+        let consequence = pane.handle_event(kind, now);
         if let Some(state) = pane.state() {
             self.team.set_state(&agent, state);
         }
         match consequence {
-            Some(Consequence::Asks(tool)) if self.focus == Focus::Away || agent != self.view => {
-                self.act(Act::Ring(format!("agent {agent} asks for {tool}")));
+            Some(Consequence::NeedsApproval(tool))
+                if self.focus == Focus::Away || agent != self.view =>
+            {
+                self.push(Action::Ring(format!("agent {agent} asks for {tool}")));
             }
             Some(Consequence::Finished) if self.focus == Focus::Away => {
-                self.act(Act::Ring(format!("agent {agent} is idle")));
+                self.push(Action::Ring(format!("agent {agent} is idle")));
             }
-            Some(Consequence::Lost) => self.lose(&agent.top()),
-            Some(Consequence::Asks(_) | Consequence::Finished) | None => {}
+            Some(Consequence::Lost) => self.stop_tree(&agent.top()),
+            Some(Consequence::NeedsApproval(_) | Consequence::Finished) | None => {}
         }
     }
 
-    /// A tree of agents is not run here any more.
-    fn lose(&mut self, top: &AgentId) {
+    /// This process no longer runs a tree of agents.
+    fn stop_tree(&mut self, top: &AgentId) {
         for (agent, pane) in self.panes.iter_mut().filter(|(agent, _)| agent.top() == *top) {
-            pane.cease();
-            self.team.set_state(agent, State::Idle);
+            pane.stop();
+            self.team.set_state(agent, AgentState::Idle);
         }
     }
 
-    /// The agents that live. The panes of the dead are let go.
-    fn meet(&mut self, mut team: Team) {
-        team.meet(&self.view);
+    /// Replaces the list of living agents and drops the panes of dead ones.
+    fn set_team(&mut self, mut team: Team) {
+        team.ensure(&self.view);
         for (agent, pane) in &self.panes {
             if let Some(state) = pane.state() {
                 team.set_state(agent, state);
@@ -331,8 +335,8 @@ impl App {
             .retain(|agent, pane| agent == view || pane.is_busy() || team.member(agent).is_some());
     }
 
-    /// Tells the outside when somebody begins or stops typing.
-    pub(crate) fn tell_drafting(&mut self) {
+    /// Reports when the user starts or finishes a draft.
+    pub(crate) fn report_drafting(&mut self) {
         let agent = self.view.clone();
         let pane = self.pane_in_view();
         if pane.draft.is_empty()
@@ -345,8 +349,8 @@ impl App {
         let is_drafting = !pane.draft.is_empty();
         if is_drafting != pane.is_drafting {
             pane.is_drafting = is_drafting;
-            let draft = if is_drafting { Drafting::Begun } else { Drafting::Ended };
-            self.wish(Effect::Drafting { agent, draft });
+            let draft = if is_drafting { Drafting::Started } else { Drafting::Ended };
+            self.emit(Effect::Drafting { agent, draft });
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Cells as bytes for the terminal.
+//! Writes cells to the terminal.
 //!
-//! Written by hand for two reasons. The sixteen colours go out in their own codes: the 256-colour form of them means
-//! "blinking, underlined" to a terminal that does not know it. And behind every character whose width terminals do not agree
-//! on the cursor is put where it belongs, so that a disagreement stays in its cell and cannot shift the row.
+//! This is our own backend for two reasons. It sends the sixteen colours with their own codes:
+//! their 256-colour form means "blinking, underlined" to terminals that do not support it. And it
+//! positions the cursor after every character whose width terminals disagree on, so that a
+//! disagreement affects one cell and does not shift the row.
 
 use std::io::{self, Write};
 
@@ -14,7 +15,7 @@ use ratatui_core::buffer::Cell;
 use ratatui_core::layout::{Position, Size};
 use ratatui_core::style::{Color, Modifier};
 
-/// Writes frames. The cursor is never asked for: its answer would come as if it was typed.
+/// Writes frames. It never queries the position of the cursor: the response would arrive as input.
 #[derive(Debug)]
 pub(crate) struct Ansi<W: Write> {
     writer: W,
@@ -54,7 +55,7 @@ impl<W: Write> Backend for Ansi<W> {
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
         let mut style = None;
-        // Where the terminal's cursor is for certain.
+        // The position of the terminal's cursor, when certain.
         let mut known = None;
         for (x, y, cell) in content {
             if known != Some((x, y)) {
@@ -136,7 +137,7 @@ fn write_style(writer: &mut impl Write, style: (Color, Color, Modifier)) -> io::
     writer.write_all(b"m")
 }
 
-/// The code of a colour as a foreground; `None` for the terminal's own.
+/// The foreground code of a colour; `None` for the terminal's default.
 fn code(colour: Color) -> Option<u8> {
     Some(match colour {
         Color::Black => 30,
@@ -155,7 +156,7 @@ fn code(colour: Color) -> Option<u8> {
         Color::LightMagenta => 95,
         Color::LightCyan => 96,
         Color::White => 97,
-        // No fixed shades: they may not be readable on the person's background.
+        // No fixed shades: they may be unreadable on the user's background.
         Color::Reset | Color::Rgb(..) | Color::Indexed(_) => return None,
     })
 }
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_the_sixteen_and_the_cursor_is_put_behind_what_is_not_ascii() {
+    fn colours_are_ansi_and_the_cursor_is_positioned_after_non_ascii() {
         let cell = |text: &str, style: Style| {
             let mut cell = Cell::default();
             cell.set_symbol(text).set_style(style);

@@ -1,5 +1,5 @@
-//! What is offered for the word at the cursor, by itself or by Tab: commands, their arguments, agents, models, marks, and
-//! files after `@`.
+//! Completions for the word at the cursor, shown while typing or by Tab: commands, their arguments,
+//! agents, models, marks, and files after `@`.
 
 use std::cmp::Reverse;
 
@@ -9,23 +9,23 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::look::{DIM, PLAIN, REVERSED};
 use crate::safe::safe_line;
+use crate::style::{DIM, PLAIN, REVERSED};
 use crate::wrap::fit;
 
-/// More is not offered: who wants something else types on.
+/// The most offers: typing more narrows them down.
 pub(crate) const OFFERS: usize = 50;
 
-/// A list that only the outside knows.
+/// A list that the program around the screen provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Listing {
-    /// The files of the working tree, without what git ignores, as relative paths.
+    /// The files of the working tree that git does not ignore, as relative paths.
     Files,
-    /// The models that can be chosen.
+    /// The available models.
     Models,
 }
 
-/// What could stand at the cursor.
+/// The kind of word at the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Command,
@@ -39,35 +39,35 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) kind: Kind,
-    /// Where in the draft it begins.
+    /// The byte offset in the draft at which it starts.
     pub(crate) from: usize,
     pub(crate) typed: String,
 }
 
 impl Word {
-    /// The word that ends at the cursor, if it is one that can be completed.
+    /// The word that ends at the cursor, if it can be completed.
     pub(crate) fn at_end_of(text: &str) -> Option<Word> {
         let from = text
             .rfind(char::is_whitespace)
             .map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
         let word = &text[from..];
-        let made = |kind, from, typed: &str| Some(Word { kind, from, typed: typed.to_owned() });
+        let word_of = |kind, from, typed: &str| Some(Word { kind, from, typed: typed.to_owned() });
         if let Some(typed) = word.strip_prefix('@') {
-            return made(Kind::Listed(Listing::Files), from + 1, typed);
+            return word_of(Kind::Listed(Listing::Files), from + 1, typed);
         }
         let line = text.trim_start().strip_prefix('/')?;
         let mut earlier = line[..line.len() - word.len().min(line.len())].split_whitespace();
         if from == text.len() - text.trim_start().len() {
-            return made(Kind::Command, from + 1, &word[1..]);
+            return word_of(Kind::Command, from + 1, &word[1..]);
         }
         let kind = argument(earlier.next()?, earlier.next(), earlier.next())?;
-        made(kind, from, word)
+        word_of(kind, from, word)
     }
 
-    /// The same, if what fits it is shown before anybody asks. Models are asked of a server, and to `/export` the
-    /// files that are there are the wrong ones, so these wait for Tab.
-    pub(crate) fn shown_unasked(text: &str) -> Option<Word> {
-        /// Nothing has a longer name; it is a text that was pasted.
+    /// The same, if matches are shown while it is typed. Models come from a server and `/export`
+    /// wants a new file, so both wait for Tab.
+    pub(crate) fn previewed(text: &str) -> Option<Word> {
+        /// No name is longer; a longer word was pasted.
         const LONGEST: usize = 1_024;
         let word = Word::at_end_of(text).filter(|word| word.typed.len() <= LONGEST);
         word.filter(|word| match word.kind {
@@ -77,13 +77,13 @@ impl Word {
         })
     }
 
-    /// Whether it is the other one with letters added or taken away.
-    pub(crate) fn goes_on(&self, other: &Word) -> bool {
+    /// Whether it is the same word after more typing or deleting.
+    pub(crate) fn is_same_word(&self, other: &Word) -> bool {
         (self.kind, self.from) == (other.kind, other.from)
     }
 }
 
-/// What stands behind a command and the words that follow it.
+/// The kind of the argument that follows a command and its earlier arguments.
 fn argument(command: &str, first: Option<&str>, second: Option<&str>) -> Option<Kind> {
     match (command, first, second) {
         ("agent" | "kill", None, _) => Some(Kind::Agent),
@@ -102,7 +102,7 @@ pub(crate) fn command_names() -> Vec<String> {
     SLASH_COMMANDS.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Those that fit what was typed, the best first, and of equals the shortest.
+/// The matches for what was typed, the best first and the shortest first among equals.
 pub(crate) fn matching(typed: &str, known: &[String]) -> Vec<String> {
     if typed.is_empty() {
         return known.iter().take(OFFERS).cloned().collect();
@@ -122,15 +122,16 @@ pub(crate) fn matching(typed: &str, known: &[String]) -> Vec<String> {
 struct Scorer<'a> {
     matcher: Matcher,
     atom: Atom,
-    /// Of more names the best score is not searched for, only a good one: that would be felt with every key.
-    quickly: Option<&'a str>,
+    /// Set for many names: then a good score has to do, since finding the best would delay every
+    /// key.
+    greedy: Option<&'a str>,
     buffer: Vec<char>,
 }
 
 impl Scorer<'_> {
     fn new(typed: &str, names: usize) -> Scorer<'_> {
-        /// So many are scored in some milliseconds.
-        const SLOWLY: usize = 10_000;
+        /// Up to so many names take a few milliseconds.
+        const EXACT: usize = 10_000;
         let mut config = Config::DEFAULT.match_paths();
         config.ignore_case = !typed.contains(|c: char| c.is_ascii_uppercase());
         Scorer {
@@ -142,14 +143,14 @@ impl Scorer<'_> {
                 AtomKind::Fuzzy,
                 false,
             ),
-            quickly: (names > SLOWLY && typed.is_ascii()).then_some(typed),
+            greedy: (names > EXACT && typed.is_ascii()).then_some(typed),
             buffer: Vec::new(),
         }
     }
 
     fn score(&mut self, name: &str) -> Option<u16> {
         let name = Utf32Str::new(name, &mut self.buffer);
-        match self.quickly {
+        match self.greedy {
             Some(typed) => {
                 let typed = Utf32Str::Ascii(typed.as_bytes());
                 self.matcher.fuzzy_match_greedy(name, typed)
@@ -159,7 +160,8 @@ impl Scorer<'_> {
     }
 }
 
-/// What fits the word that is being typed. It is only shown: every key does what it would do without it.
+/// The matches for the word at the cursor, shown while typing. They do not change what any key
+/// does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Preview {
     None,
@@ -167,9 +169,10 @@ pub(crate) enum Preview {
         word: Word,
         offers: Vec<String>,
     },
-    /// No file has such a name. The word is sent all the same: an `@` attaches nothing, the model reads what is named.
+    /// No file matches. The word is sent anyway: `@` attaches nothing, the model reads the named
+    /// file.
     Missing(Word),
-    /// Nobody wants to see it, until there is another word.
+    /// Dismissed until the word changes.
     Closed(Word),
 }
 
@@ -190,7 +193,7 @@ impl Preview {
         }
     }
 
-    /// How many rows it would like to have.
+    /// The number of rows it needs.
     pub(crate) fn height(&self) -> usize {
         match self {
             Preview::Shown { offers, .. } => offers.len(),
@@ -219,7 +222,7 @@ impl Preview {
     }
 }
 
-/// The offers that are shown, one of them chosen.
+/// The list of offers and its selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
     pub(crate) word: Word,
@@ -237,7 +240,7 @@ impl Completion {
         self.chosen = (self.chosen + count - 1) % count;
     }
 
-    /// Chooses the one that is so many rows further down, or up, but not beyond the ends.
+    /// Moves the selection by so many rows, down for positive numbers, but not beyond the ends.
     pub(crate) fn go(&mut self, by: isize) {
         let last = self.offers.len().saturating_sub(1);
         self.chosen = self.chosen.saturating_add_signed(by).min(last);
@@ -260,7 +263,7 @@ impl Completion {
     }
 }
 
-/// An offer, and what a command does beside its name.
+/// An offer; a command with its description.
 fn offer_row(kind: Kind, offer: &str, width: usize) -> Line<'static> {
     let help = SLASH_COMMANDS.iter().find(|(name, _)| kind == Kind::Command && *name == offer);
     let Some((name, help)) = help else {
@@ -283,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_stand_at_the_cursor_follows_from_what_is_before_it() {
+    fn the_text_before_the_cursor_determines_the_completion() {
         check("/he", Some((Kind::Command, 1, "he")));
         check("/agent 0", Some((Kind::Agent, 7, "0")));
         check("/mail send ", Some((Kind::Agent, 11, "")));
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_by_some_of_their_letters() {
+    fn files_match_by_some_of_their_letters() {
         let files = ["src/main.rs", "src/mail/box.rs", "README.md"].map(str::to_owned);
         assert_eq!(matching("mbx", &files), ["src/mail/box.rs"]);
         assert_eq!(matching("readme", &files), ["README.md"]);
@@ -304,13 +307,13 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_shortest_is_first() {
+    fn among_equals_the_shortest_is_first() {
         assert_eq!(matching("mode", &command_names()), ["mode", "model"]);
         assert_eq!(matching("agent", &command_names()), ["agent", "agents"]);
     }
 
     #[test]
-    fn in_a_large_tree_the_same_files_are_found() {
+    fn a_large_tree_gives_the_same_matches() {
         let mut files: Vec<String> =
             (0..20_000).map(|number| format!("lib/b{number}.rs")).collect();
         files.push("src/mail/box.rs".to_owned());
@@ -324,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_known_here_or_listed_for_the_tree_is_shown_unasked() {
-        let is_shown = |text| Word::shown_unasked(text).is_some();
+    fn previews_only_show_local_lists_and_files() {
+        let is_shown = |text| Word::previewed(text).is_some();
         let shown = ["/", "/mo", "/mode ", "/agent ", "/rewind x", "see @", "@src/ma"];
         let pasted = format!("@{}", "x".repeat(2_000));
         let not_shown =

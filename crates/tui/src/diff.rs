@@ -1,12 +1,12 @@
-//! What a change to a file looks like.
+//! Rendering of file diffs.
 
 use ikigai_conversation::FileDiff;
 use ratatui_core::text::Line;
 
-use crate::look::{ADDED, CODE, PLAIN, REMOVED};
 use crate::safe::safe_line;
+use crate::style::{ADDED, CODE, PLAIN, REMOVED};
 
-/// The lines of a change, unbroken and safe.
+/// The lines of a diff, safe and not wrapped.
 pub(crate) fn render_diff(diff: &FileDiff) -> impl Iterator<Item = Line<'static>> {
     diff.unified().map(|line| render_line(&line))
 }
@@ -18,7 +18,7 @@ fn render_line(line: &str) -> Line<'static> {
         Some(b'@') => CODE,
         Some(_) | None => PLAIN,
     };
-    // The sign stands apart, so that tabs behind it lead where they do in the file.
+    // The sign is kept apart, so that tab stops are the same as in the file.
     let at = line.chars().next().map_or(0, char::len_utf8);
     Line::styled(format!("{}{}", &line[..at], safe_line(&line[at..])), style)
 }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_lines_taken_away_and_lines_added() {
+    fn a_diff_has_removed_and_added_lines() {
         let lines = [" one", "-two", "+\t2\u{1b}", " three"].map(|line| line.to_owned().into());
         let hunks = vec![Hunk { old: 1, new: 1, lines: lines.into() }];
         let diff = FileDiff { path: "f".to_owned(), added: 1, removed: 1, hunks, omitted: 0 };

@@ -1,7 +1,7 @@
-//! What a person is typing: the text, the cursor in it, and editing as in readline.
+//! The draft of a message: the text, the cursor, and editing as in readline.
 //!
-//! A long paste stands in the text as one character, [`PASTE`]; the pastes themselves are kept beside it, in the same
-//! order. So every edit treats a paste as one thing.
+//! A long paste is one character in the text, [`PASTE`]; the pasted texts are kept separately, in
+//! the same order. So every edit treats a paste as a unit.
 
 mod rows;
 
@@ -9,29 +9,29 @@ use unicode_segmentation::GraphemeCursor;
 
 pub(crate) use rows::{DraftRows, Moved};
 
-/// Stands for a paste: the object replacement character, which is taken out of all that comes in.
+/// Represents a paste: the object replacement character, which is removed from all input.
 const PASTE: char = '\u{fffc}';
 
-/// A paste of more lines is shown as one thing.
+/// A paste of more lines is shown as a placeholder.
 const PASTE_LINES: usize = 10;
-/// The same for a paste without line breaks: it would fill the screen.
+/// The same for a paste with few line breaks, which could fill the screen.
 const PASTE_CHARS: usize = 2_000;
-/// For all that is typed and pasted. Larger texts are better put into a file.
+/// The limit for everything typed and pasted. Larger texts belong in a file.
 const LIMIT: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Draft {
     text: String,
-    /// Where the next character goes, always between two graphemes.
+    /// The byte offset of the cursor, always between two graphemes.
     cursor: usize,
-    /// One for each [`PASTE`] in the text.
+    /// One text for each [`PASTE`].
     pastes: Vec<String>,
-    /// What was cut last.
+    /// The text that was cut last.
     killed: String,
     last: Last,
 }
 
-/// What was done last: cutting again right after cutting adds to what was cut.
+/// The kind of the last edit: consecutive cuts add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Last {
     Kill,
@@ -39,22 +39,22 @@ enum Last {
     Other,
 }
 
-/// What became of a paste.
+/// The outcome of a paste.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pasted {
     Whole,
-    /// It does not fit any more, so nothing was changed.
+    /// Too long, so nothing was changed.
     TooLong,
 }
 
-/// Where the cursor goes, or how far a cut reaches.
+/// A movement of the cursor, or the range of a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Motion {
     Left,
     Right,
     WordLeft,
     WordRight,
-    /// To the beginning of what has no white space in it.
+    /// To the start of the word, where only white space separates words.
     SpaceLeft,
     LineStart,
     LineEnd,
@@ -65,7 +65,7 @@ impl Draft {
         self.text.is_empty()
     }
 
-    /// The text as it is sent, with all that was pasted.
+    /// The text to send, with the pasted texts.
     pub(crate) fn whole(&self) -> String {
         let mut pastes = self.pastes.iter();
         let mut whole = String::new();
@@ -83,7 +83,7 @@ impl Draft {
         &self.text[..self.cursor]
     }
 
-    /// Begins anew with this text, the cursor behind it. What was cut stays.
+    /// Replaces the text and puts the cursor at its end. Keeps the text that was cut.
     pub(crate) fn set(&mut self, text: &str) {
         self.clear();
         self.insert(text);
@@ -96,7 +96,7 @@ impl Draft {
         self.last = Last::Other;
     }
 
-    /// Types a text. What does not fit any more is left out.
+    /// Inserts text at the cursor. What exceeds the limit is dropped.
     pub(crate) fn insert(&mut self, text: &str) {
         let text: String = clean(text);
         let room = LIMIT.saturating_sub(self.size());
@@ -106,7 +106,7 @@ impl Draft {
         self.last = Last::Other;
     }
 
-    /// Pastes a text: as one thing when it is long, and whole or not at all.
+    /// Pastes text, as a placeholder if it is long, and completely or not at all.
     pub(crate) fn paste(&mut self, text: &str) -> Pasted {
         let text = clean(text);
         if text.len() > LIMIT.saturating_sub(self.size()) {
@@ -130,13 +130,13 @@ impl Draft {
         self.last = Last::Other;
     }
 
-    /// Deletes from the cursor as far as a motion leads.
+    /// Deletes from the cursor to the target of a motion.
     pub(crate) fn delete(&mut self, motion: Motion) {
         self.take(motion);
         self.last = Last::Other;
     }
 
-    /// Cuts from the cursor as far as a motion leads; [`Draft::yank`] puts it back.
+    /// Cuts from the cursor to the target of a motion; [`Draft::yank`] inserts it again.
     pub(crate) fn kill(&mut self, motion: Motion) {
         let is_backwards = self.target(motion) < self.cursor;
         let cut = self.take(motion);
@@ -157,7 +157,7 @@ impl Draft {
         self.paste(&killed);
     }
 
-    /// Replaces what stands between `from` and the cursor.
+    /// Replaces the text between `from` and the cursor.
     pub(crate) fn replace_from(&mut self, from: usize, text: &str) {
         let from = self.text.floor_char_boundary(from.min(self.cursor));
         self.remove(from, self.cursor);
@@ -205,7 +205,7 @@ impl Draft {
         find(&mut at, &self.text, 0).ok().flatten()
     }
 
-    /// The first place between two graphemes that is not before `at`.
+    /// The first grapheme boundary that is not before `at`.
     fn boundary_from(&self, at: usize) -> usize {
         let at = self.text.ceil_char_boundary(at);
         let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
@@ -217,8 +217,8 @@ impl Draft {
         }
     }
 
-    /// Takes out what lies between the cursor and where a motion leads. At the end of a line a cut to its end takes the
-    /// break.
+    /// Removes the text between the cursor and the target of a motion. At the end of a line, a cut
+    /// to the end of the line removes the line break.
     fn take(&mut self, motion: Motion) -> String {
         let target = match (motion, self.target(motion)) {
             (Motion::LineEnd, at) if at == self.cursor => (at + 1).min(self.text.len()),
@@ -244,12 +244,12 @@ impl Draft {
     }
 }
 
-/// Letters and digits make words; a paste is one.
+/// Words consist of letters and digits; a paste is a word.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == PASTE
 }
 
-/// What may stand in a draft: line breaks of one kind, tabs, and nothing that is not seen.
+/// Normalizes line breaks, keeps tabs, and removes control characters.
 fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control() && *c != PASTE).collect()
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_goes_by_graphemes_words_and_lines() {
+    fn the_cursor_moves_by_graphemes_words_and_lines() {
         use Motion::{Left, LineEnd, LineStart, Right, SpaceLeft, WordLeft, WordRight};
         check("ae\u{301}", &[Left], "a|e\u{301}");
         check("one two", &[WordLeft], "one |two");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_in_one_go_comes_back_in_one() {
+    fn consecutive_cuts_are_yanked_together() {
         let mut draft = typed("one two three");
         draft.kill(Motion::WordLeft);
         draft.kill(Motion::WordLeft);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_of_a_line_a_cut_takes_the_break() {
+    fn a_cut_at_the_end_of_a_line_removes_the_line_break() {
         let mut draft = typed("a\nb");
         draft.go(Motion::Left);
         draft.go(Motion::LineStart);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_paste_is_one_thing_and_sent_whole() {
+    fn a_long_paste_is_one_unit_and_is_sent_completely() {
         let long = "line\n".repeat(12);
         let mut draft = typed("see: ");
         draft.paste(&long);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn no_draft_grows_without_end() {
+    fn the_size_of_a_draft_is_limited() {
         let mut draft = Draft::default();
         for _ in 0..4 {
             draft.paste(&"x".repeat(LIMIT / 2));

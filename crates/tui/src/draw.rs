@@ -1,27 +1,29 @@
-//! The screen as cells. Everything on it is a row of safe text; here is only where it goes.
+//! Drawing the screen. Everything on it is a row of safe text; this module only decides where rows
+//! go.
 
 use std::time::Duration;
 
+use ikigai_protocol::AgentState;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::text::{Line, Span};
 
 use crate::app::{App, Popup};
 use crate::draft::DraftRows;
-use crate::look::{DIM, PERSON, WARNING, restrict};
-use crate::news::Status;
 use crate::safe::safe_line;
 use crate::separator::Separator;
+use crate::style::{DIM, USER, WARNING, restrict};
 use crate::transcript::Window;
+use crate::update::Status;
 use crate::wrap::fit;
 
-/// Rows of offers that are seen at a time, where the screen has three times as many.
+/// The most visible offers, if the screen has three times as many rows.
 const OFFERS: usize = 6;
-/// Rows of what waits to be said.
+/// The most rows for queued messages.
 const QUEUED: usize = 4;
 const PROMPT: &str = "❯ ";
 
-/// How many rows each part of the screen has, from top to bottom.
+/// The height of each part of the screen, from top to bottom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Heights {
     transcript: usize,
@@ -34,7 +36,7 @@ struct Heights {
 }
 
 impl App {
-    /// Draws all, and says where the cursor goes. Only layouts that are kept for the next time change.
+    /// Draws the screen and returns the position of the cursor. Changes nothing but cached layouts.
     pub fn draw(&mut self, buffer: &mut Buffer, now: Duration) -> Option<Position> {
         let area = buffer.area;
         self.size = area.as_size();
@@ -63,34 +65,35 @@ impl App {
         (row < area.bottom() && area.width > 0).then_some(Position::new(area.x + column, row))
     }
 
-    /// What is said of the agent in view: others may have another model.
+    /// The status of the agent in view, which may have its own model.
     fn status_in_view(&self) -> Status {
         let mut status = self.status.clone();
-        let told = self.panes.get(&self.view).and_then(|pane| pane.model.clone());
-        if let Some((model, context_tokens)) = told {
+        let model = self.panes.get(&self.view).and_then(|pane| pane.model.clone());
+        if let Some((model, context_tokens)) = model {
             (status.model, status.context_tokens) = (model, context_tokens);
         }
         status
     }
 
-    /// The part that the conversation has.
+    /// The part of the screen for the conversation.
     pub(crate) fn window(&mut self) -> Window {
         let height = self.heights().transcript;
         Window { width: usize::from(self.size.width), height }
     }
 
-    /// Columns for what is typed.
+    /// The columns for the draft.
     pub(crate) fn input_width(&self) -> usize {
         usize::from(self.size.width).saturating_sub(2).max(2)
     }
 
-    /// How many rows a question may have: half of the screen, and more only where that is too few to read it.
+    /// The most rows for a question: half of the screen, and more only if that is too few to read
+    /// it.
     pub(crate) fn question_room(&self) -> usize {
         let height = usize::from(self.size.height);
         height.saturating_sub(3).min((height / 2).max(8))
     }
 
-    /// Rows are given away from the bottom, where the person types, to the top.
+    /// Assigns rows from the bottom, where the user types, to the top.
     fn heights(&mut self) -> Heights {
         let (width, height) = (usize::from(self.size.width), usize::from(self.size.height));
         let status = height.min(1);
@@ -131,7 +134,7 @@ impl App {
         }
     }
 
-    /// The conversation, or the team over it.
+    /// The conversation, or the team list over it.
     fn top_rows(&mut self, width: usize, height: usize) -> Vec<Line<'static>> {
         match &self.popup {
             Popup::Team(view) => {
@@ -178,7 +181,7 @@ impl App {
         Separator { team: &self.team, view: &self.view, mail, asking }.render(width)
     }
 
-    /// What is typed, or the question that is to be answered first; and where the cursor is in it.
+    /// The draft and its cursor, or the question that has to be answered first.
     fn input_rows(
         &mut self,
         width: usize,
@@ -192,10 +195,10 @@ impl App {
         }
         let input_width = self.input_width();
         let DraftRows { rows, cursor, .. } = self.pane_in_view().draft.rows(input_width);
-        // The cursor is always seen.
+        // The cursor is always visible.
         let from = (cursor.0 + 1).saturating_sub(height.max(1));
         let row = |(number, text): (usize, String)| {
-            let prompt = if number == 0 { Span::styled(PROMPT, PERSON) } else { Span::raw("  ") };
+            let prompt = if number == 0 { Span::styled(PROMPT, USER) } else { Span::raw("  ") };
             Line::from(vec![prompt, Span::raw(text)])
         };
         let rows = rows.into_iter().enumerate().skip(from).take(height).map(row).collect();
@@ -215,7 +218,7 @@ impl App {
         }
     }
 
-    /// The keys that matter now.
+    /// A hint at the keys that matter now.
     fn keys(&self) -> &'static str {
         let pane = self.panes.get(&self.view);
         match &self.popup {
@@ -232,11 +235,7 @@ impl App {
                 "Ctrl+End: to the end"
             }
             Popup::None
-                if self
-                    .team
-                    .members()
-                    .iter()
-                    .any(|member| member.state == crate::team::State::Asking) =>
+                if self.team.members().iter().any(|member| member.state == AgentState::Asking) =>
             {
                 "Ctrl+T: who asks"
             }
@@ -246,7 +245,7 @@ impl App {
     }
 }
 
-/// Where the next row goes.
+/// Draws rows one below the other.
 struct Pen<'a> {
     buffer: &'a mut Buffer,
     row: u16,

@@ -1,8 +1,9 @@
-//! The way of news to the screen.
+//! The queue of updates for the screen.
 //!
-//! An agent must not wait for the screen, so whoever gives never waits. The pieces of an answer are joined while they lie
-//! here: a flood of them takes no more room than the text itself, and the screen takes all at once. A terminal that is held
-//! (Ctrl+S, a lost network) takes nothing: what agents say meanwhile is let go, and read from the log afterwards.
+//! An agent must not wait for the screen, so sending never waits. Deltas of an answer are joined in
+//! the queue: a flood of them takes no more memory than the text itself, and the screen receives
+//! all of them at once. A blocked terminal (Ctrl+S, a lost network) receives nothing. Output of
+//! agents is then dropped, and read from the log afterwards.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,25 +12,25 @@ use ikigai_conversation::{Body, Message};
 use ikigai_protocol::{Event, EventKind};
 use tokio::sync::Notify;
 
-use crate::news::News;
+use crate::update::Update;
 
-/// What agents say may take so much room while it waits: a few screens of each of many agents, and less than the
+/// The limit for queued output of agents: a few screens for each of many agents, and less than the
 /// scrollback keeps.
 const LIMIT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Both ends of a new feed.
-pub fn feed() -> (Feed, Arrivals) {
+/// Creates a queue and returns both ends.
+pub fn feed() -> (Feed, Updates) {
     let shared = Arc::new(Shared { waiting: Mutex::default(), arrived: Notify::new() });
-    (Feed(Arc::clone(&shared)), Arrivals(shared))
+    (Feed(Arc::clone(&shared)), Updates(shared))
 }
 
-/// The end that news are given to.
+/// The sending end.
 #[derive(Debug, Clone)]
 pub struct Feed(Arc<Shared>);
 
-/// The screen's end.
+/// The receiving end, for the screen.
 #[derive(Debug)]
-pub struct Arrivals(Arc<Shared>);
+pub struct Updates(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -37,34 +38,36 @@ struct Shared {
     arrived: Notify,
 }
 
-/// Apart from joined text, as many as there were commits and commands since the last frame.
+/// The queued updates. Apart from joined deltas, there is one for each commit and command since the
+/// last frame.
 #[derive(Debug, Default)]
 struct Waiting {
-    news: VecDeque<News>,
+    updates: VecDeque<Update>,
     bytes: usize,
 }
 
 impl Waiting {
-    fn push(&mut self, news: News) {
-        self.bytes += speech(&news);
-        match (self.news.back_mut(), news) {
+    fn push(&mut self, update: Update) {
+        self.bytes += output_bytes(&update);
+        match (self.updates.back_mut(), update) {
             (
-                Some(News::Event(Event { agent, kind: EventKind::TextDelta(text) })),
-                News::Event(Event { agent: same, kind: EventKind::TextDelta(delta) }),
+                Some(Update::Event(Event { agent, kind: EventKind::TextDelta(text) })),
+                Update::Event(Event { agent: same, kind: EventKind::TextDelta(delta) }),
             ) if *agent == same => text.push_str(&delta),
-            (_, news) => self.news.push_back(news),
+            (_, update) => self.updates.push_back(update),
         }
         if self.bytes > LIMIT_BYTES {
-            self.news.retain(|news| speech(news) == 0 && !matches!(news, News::Missed));
-            self.news.push_back(News::Missed);
+            self.updates
+                .retain(|update| output_bytes(update) == 0 && !matches!(update, Update::Dropped));
+            self.updates.push_back(Update::Dropped);
             self.bytes = 0;
         }
     }
 }
 
-/// How many bytes of what an agent says are in there; the log has them, too.
-fn speech(news: &News) -> usize {
-    let News::Event(Event { kind, .. }) = news else { return 0 };
+/// The bytes of agent output in an update. The log has all of that output.
+fn output_bytes(update: &Update) -> usize {
+    let Update::Event(Event { kind, .. }) = update else { return 0 };
     match kind {
         EventKind::TextDelta(text) => text.len(),
         EventKind::Message(Message { content, body, .. }) => match body {
@@ -76,7 +79,7 @@ fn speech(news: &News) -> usize {
             Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => 0,
             Body::Approval(_) => 0,
         },
-        // The end of a turn has its answer in it, too, but only the event says that it has ended.
+        // The end of a turn contains its answer, but only this event says that the turn has ended.
         EventKind::TurnEnded(_) => 0,
         EventKind::TurnStarted(_) | EventKind::Retry { .. } | EventKind::ApprovalRequested(_) => 0,
         EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => 0,
@@ -85,21 +88,21 @@ fn speech(news: &News) -> usize {
 }
 
 impl Feed {
-    /// Gives news to the screen, at once.
-    pub fn give(&self, news: News) {
-        lock(&self.0.waiting).push(news);
+    /// Sends an update to the screen, without waiting.
+    pub fn send(&self, update: Update) {
+        lock(&self.0.waiting).push(update);
         self.0.arrived.notify_one();
     }
 }
 
-impl Arrivals {
-    /// Waits until there is something, and takes all of it.
+impl Updates {
+    /// Waits until the queue is not empty, and takes everything in it.
     ///
     /// # Cancel safety
     /// Nothing is taken before it is returned.
-    pub async fn next(&mut self) -> VecDeque<News> {
+    pub async fn next(&mut self) -> VecDeque<Update> {
         loop {
-            let all = std::mem::take(&mut *lock(&self.0.waiting)).news;
+            let all = std::mem::take(&mut *lock(&self.0.waiting)).updates;
             if !all.is_empty() {
                 return all;
             }
@@ -118,34 +121,34 @@ mod tests {
 
     use super::*;
 
-    fn text(agent: u32, text: &str) -> News {
+    fn text(agent: u32, text: &str) -> Update {
         let agent = AgentId::top_level(agent);
-        News::Event(Event { agent, kind: EventKind::TextDelta(text.to_owned()) })
+        Update::Event(Event { agent, kind: EventKind::TextDelta(text.to_owned()) })
     }
 
     #[tokio::test]
-    async fn pieces_of_one_answer_are_joined_and_order_is_kept() {
-        let (feed, mut arrivals) = feed();
-        for news in [text(0, "a"), text(0, "b"), text(1, "c"), text(0, "d")] {
-            feed.give(news);
+    async fn deltas_of_one_answer_are_joined_and_order_is_kept() {
+        let (feed, mut updates) = feed();
+        for update in [text(0, "a"), text(0, "b"), text(1, "c"), text(0, "d")] {
+            feed.send(update);
         }
-        let all = format!("{:?}", arrivals.next().await);
+        let all = format!("{:?}", updates.next().await);
         let expected = format!("{:?}", [text(0, "ab"), text(1, "c"), text(0, "d")]);
         assert_eq!(all, expected);
     }
 
     #[tokio::test]
-    async fn what_agents_say_to_a_terminal_that_is_held_is_let_go_and_that_is_told() {
-        let (feed, mut arrivals) = feed();
+    async fn output_for_a_blocked_terminal_is_dropped_with_a_notice() {
+        let (feed, mut updates) = feed();
         let piece = "x".repeat(100_000);
-        feed.give(News::Edited(None));
+        feed.send(Update::Edited(None));
         for number in 0..200 {
-            feed.give(text(number % 2, &piece));
+            feed.send(text(number % 2, &piece));
         }
-        let all = arrivals.next().await;
-        assert!(all.iter().map(speech).sum::<usize>() <= LIMIT_BYTES);
-        let missed = |news: &&News| matches!(news, News::Missed);
-        assert_eq!(all.iter().filter(missed).count(), 1);
-        assert!(matches!(all.front(), Some(News::Edited(None))), "what is no speech stays");
+        let all = updates.next().await;
+        assert!(all.iter().map(output_bytes).sum::<usize>() <= LIMIT_BYTES);
+        let dropped = |update: &&Update| matches!(update, Update::Dropped);
+        assert_eq!(all.iter().filter(dropped).count(), 1);
+        assert!(matches!(all.front(), Some(Update::Edited(None))), "other updates stay");
     }
 }

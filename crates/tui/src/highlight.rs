@@ -1,4 +1,4 @@
-//! Code with its colours.
+//! Syntax highlighting.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -6,14 +6,14 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Span;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-use crate::look::PLAIN;
+use crate::style::PLAIN;
 
-/// More is shown without colours: a frame must not wait for it.
+/// Longer code is not highlighted: a frame must not wait for it.
 const LIMIT: usize = 48 * 1024;
-/// A line that was made by a program: grammars take their time with it, and nobody reads it.
+/// Longer lines are generated: grammars are slow with them, and they are not worth reading.
 const LINE_LIMIT: usize = 1_000;
 
-/// Colours safe code, line by line. An unknown language has none.
+/// Highlights safe code, line by line. Code in an unknown language stays plain.
 pub(crate) fn highlight(language: &str, code: &str) -> Vec<Vec<Span<'static>>> {
     let code = code.strip_suffix('\n').unwrap_or(code);
     let is_worth_it = !language.is_empty() && code.len() <= LIMIT;
@@ -30,14 +30,14 @@ pub(crate) fn highlight(language: &str, code: &str) -> Vec<Vec<Span<'static>>> {
         known.code.push_str(&rest[..rest.len() - last.len()]);
     }
     let mut lines = known.lines.clone();
-    // It may go on, so nothing that follows from it is kept.
+    // It may grow, so neither it nor its parser state is kept.
     lines.push(known.painter.clone().paint(last));
     *memo = Some(known);
     lines
 }
 
-/// The code that was coloured last. While an answer streams, the same code comes again and again with a bit more at its end;
-/// colouring all of it each time took several frames.
+/// The code that was highlighted last. While an answer streams, the same code is highlighted again
+/// with a little more at its end; starting over each time took several frames.
 static MEMO: Mutex<Option<Memo>> = Mutex::new(None);
 
 struct Memo {
@@ -45,7 +45,7 @@ struct Memo {
     /// Whole lines only.
     code: String,
     lines: Vec<Vec<Span<'static>>>,
-    /// As it stands behind `code`.
+    /// Its state after `code`.
     painter: Painter,
 }
 
@@ -60,9 +60,9 @@ fn plain(line: &str) -> Vec<Span<'static>> {
     vec![Span::raw(line.to_owned())]
 }
 
-/// Loads the grammars on a thread of its own: it takes two frames. Whoever needs them sooner waits.
+/// Loads the grammars on a separate thread, which takes two frames. Earlier uses wait for it.
 pub(crate) fn load_ahead() {
-    // Where no thread can be had, they are loaded when they are needed.
+    // If no thread can be started, they are loaded on first use.
     let _ = std::thread::Builder::new().name("grammars".to_owned()).spawn(syntaxes);
 }
 
@@ -82,7 +82,7 @@ impl Painter {
         if line.len() > LINE_LIMIT {
             return plain(line);
         }
-        // The grammars want the line's end; it is not shown.
+        // The grammars expect the line break; it is not shown.
         let with_end = format!("{line}\n");
         let Ok(changes) = self.state.parse_line(&with_end, syntaxes()) else { return plain(line) };
         let mut spans = Vec::new();
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_has_colours_and_loses_no_character() {
+    fn highlighting_keeps_every_character() {
         let code = "// why\nfn main() { let x = \"é\"; }\n";
         let lines = highlight("rust", code);
         let text: Vec<String> =
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_grows_looks_as_if_it_had_come_at_once() {
+    fn growing_code_is_highlighted_like_complete_code() {
         let code = "/* a\nb */\nfn main() {\n    \"x\ny\";\n}";
         let whole = highlight("rust", code);
         highlight("python", "x");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_plain() {
+    fn code_that_is_too_long_is_plain() {
         let code = "let x = 1;\n".repeat(LIMIT / 10);
         assert!(highlight("rust", &code).iter().all(|line| line.len() == 1));
     }

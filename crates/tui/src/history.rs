@@ -1,19 +1,19 @@
-//! What was typed before: going through it, and searching in it.
+//! The input history: stepping through it and searching it.
 
 use std::collections::HashSet;
 
-/// How many texts are kept until the setting is known.
+/// How many entries are kept until the setting is known.
 const SIZE: usize = 10_000;
-/// Longer texts are not kept: nobody types them again.
+/// Longer entries are not kept: they are not worth recalling.
 const TEXT_LIMIT: usize = 64 * 1024;
 
-/// Texts without duplicates, the newest last.
+/// Entries without duplicates, the latest last.
 #[derive(Debug)]
 pub(crate) struct History {
     texts: Vec<String>,
     /// How many are kept.
     size: usize,
-    /// The one that is shown, and what had been typed before it was.
+    /// The index of the entry that is shown, and the draft that it replaced.
     at: Option<(usize, String)>,
 }
 
@@ -24,7 +24,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Takes what is known from earlier sessions, and how much of it is kept.
+    /// Adds the entries of earlier sessions, and sets how many are kept.
     pub(crate) fn load(&mut self, texts: Vec<String>, size: usize) {
         let newer = std::mem::take(&mut self.texts);
         let mut seen = HashSet::new();
@@ -36,7 +36,7 @@ impl History {
         self.at = None;
     }
 
-    /// Adds what was sent; a text that is there already becomes the newest.
+    /// Adds an entry; a duplicate moves to the end.
     pub(crate) fn add(&mut self, text: &str) {
         self.at = None;
         if !is_worth_keeping(text) || self.texts.last().is_some_and(|last| last == text) {
@@ -48,7 +48,7 @@ impl History {
         self.texts.drain(..surplus);
     }
 
-    /// The text before the one that is shown; `draft` is what stands there now.
+    /// The entry before the one that is shown. `draft` is the current input.
     pub(crate) fn earlier(&mut self, draft: &str) -> Option<String> {
         let (at, typed) = self.at.take().unwrap_or_else(|| (self.texts.len(), draft.to_owned()));
         let at = at.min(self.texts.len());
@@ -58,7 +58,7 @@ impl History {
         earlier.map(|at| self.texts[at].clone())
     }
 
-    /// The text behind the one that is shown; behind the newest is what had been typed.
+    /// The entry after the one that is shown. After the latest comes the draft.
     pub(crate) fn later(&mut self) -> Option<String> {
         let (at, typed) = self.at.take()?;
         match self.texts.get(at + 1) {
@@ -70,12 +70,12 @@ impl History {
         }
     }
 
-    /// The draft was changed by hand: it is not the history's any more.
-    pub(crate) fn let_go(&mut self) {
+    /// Stops stepping through the history: the user has edited the draft.
+    pub(crate) fn reset(&mut self) {
         self.at = None;
     }
 
-    /// The `nth` newest text that has `part` in it.
+    /// The `nth` latest entry that contains `part`.
     pub(crate) fn find(&self, part: &str, nth: usize) -> Option<&str> {
         let lower = part.to_lowercase();
         let has = |text: &&String| text.to_lowercase().contains(&lower);
@@ -98,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_there_once_as_the_newest() {
+    fn a_duplicate_is_kept_once_as_the_latest() {
         assert_eq!(history(&["a", "b", "a", " ", "a"]).texts, ["b", "a"]);
     }
 
-    /// No more than 10,000 were, and each that was loaded was compared with all others.
+    /// Regression: at most 10,000 were kept, and loading compared each entry with all others.
     #[test]
-    fn as_many_texts_are_kept_as_the_setting_says() {
+    fn the_setting_limits_the_entries() {
         let mut history = History::default();
         history.load((0..50_000).map(|number| number.to_string()).collect(), 30_000);
         assert_eq!((history.texts.len(), &*history.texts[0]), (30_000, "20000"));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_and_forth_ends_at_what_was_typed() {
+    fn stepping_back_and_forth_ends_at_the_draft() {
         let mut history = history(&["a", "b"]);
         assert_eq!(history.earlier("draft").as_deref(), Some("b"));
         assert_eq!(history.earlier("b").as_deref(), Some("a"));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn searching_finds_the_newest_first_in_any_case() {
+    fn searching_ignores_case_and_finds_the_latest_first() {
         let history = history(&["Fix the test", "other", "fix it"]);
         assert_eq!(history.find("FIX", 0), Some("fix it"));
         assert_eq!(history.find("FIX", 1), Some("Fix the test"));

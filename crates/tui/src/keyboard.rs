@@ -1,4 +1,4 @@
-//! What the terminal sends, in batches: what came at once is looked at together.
+//! Reads input from the terminal in batches: what arrives together is handled together.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,14 +11,14 @@ use tokio::time::timeout;
 
 use crate::typed::{BURST, Typed, may_be_wheel, sort};
 
-/// So many events are looked at together; the rest of a flood comes next.
+/// The most events per batch; the rest of a flood comes in the next one.
 const BATCH: usize = 4_096;
 
 /// Reads from the terminal.
 pub(crate) struct Keyboard {
-    /// `None` while somebody else has the terminal.
+    /// `None` while another program has the terminal.
     events: Option<EventStream>,
-    /// What has arrived and was not handed out yet.
+    /// Events that have arrived and were not returned yet.
     gathered: Vec<Event>,
 }
 
@@ -27,23 +27,23 @@ impl Keyboard {
         Keyboard { events: Some(EventStream::new()), gathered: Vec::new() }
     }
 
-    /// Leaves what is typed to others.
+    /// Stops reading, so that another program gets the input.
     pub(crate) fn pause(&mut self) {
         self.events = None;
     }
 
-    /// Reads again.
+    /// Starts reading again.
     pub(crate) fn resume(&mut self) {
         self.events.get_or_insert_default();
     }
 
-    /// Waits for what comes next.
+    /// Waits for the next batch.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     ///
     /// # Cancel safety
-    /// What has arrived is kept for the next call.
+    /// Events that have arrived are kept for the next call.
     pub(crate) async fn next(&mut self) -> io::Result<Vec<Typed>> {
         if self.gathered.is_empty() {
             self.gather().await?;
@@ -61,7 +61,7 @@ impl Keyboard {
         poll_fn(|context| self.poll_gather(context)).await
     }
 
-    /// Takes all that is there.
+    /// Takes all available events.
     fn poll_gather(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(events) = &mut self.events else { return Poll::Pending };
         let before = self.gathered.len();

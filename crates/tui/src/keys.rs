@@ -1,4 +1,4 @@
-//! What a key does. Whatever lies on top gets it first: a popup, a question, the input.
+//! Key bindings. The topmost element gets a key first: a popup, a question, the input.
 
 mod popups;
 mod question;
@@ -8,26 +8,26 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ikigai_protocol::Command;
 
-use crate::app::{Act, App, Focus, Popup, Search};
+use crate::app::{Action, App, Focus, Popup, Search};
 use crate::draft::{Draft, Motion, Moved, Pasted};
-use crate::news::Effect;
 use crate::pane::Pane;
 use crate::question::Stage;
 use crate::team::Step;
 use crate::team_list::TeamView;
 use crate::typed::Typed;
-pub(crate) use question::{Seen, Typing};
+use crate::update::Effect;
+pub(crate) use question::{QuestionInView, Typing};
 
 const NONE: KeyModifiers = KeyModifiers::NONE;
 const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
 const ALT: KeyModifiers = KeyModifiers::ALT;
 
 impl App {
-    /// Takes what came from the terminal.
+    /// Handles an input from the terminal.
     pub(crate) fn press(&mut self, typed: Typed, now: Duration) {
         match typed {
             Typed::Key(key) => {
-                self.typing = Some(Typing::go_on(self.typing, now));
+                self.typing = Some(Typing::extend(self.typing, now));
                 self.press_key(key);
             }
             Typed::Paste(text) => self.paste(&text),
@@ -38,7 +38,7 @@ impl App {
         }
         self.note_question(now);
         self.preview();
-        self.tell_drafting();
+        self.report_drafting();
     }
 
     fn press_key(&mut self, key: KeyEvent) {
@@ -61,7 +61,7 @@ impl App {
         }
     }
 
-    /// Keys that do the same wherever the cursor is.
+    /// Keys that do the same everywhere.
     fn press_anywhere(&mut self, key: KeyEvent, was_leaving: bool) -> Pressed {
         let is_empty = self.input().is_empty();
         match (key.code, key.modifiers) {
@@ -70,7 +70,7 @@ impl App {
                 self.interrupt();
             }
             (KeyCode::Char('c'), CONTROL) => self.press_control_c(was_leaving),
-            (KeyCode::Char('d'), CONTROL) if is_empty => self.act(Act::Leave),
+            (KeyCode::Char('d'), CONTROL) if is_empty => self.push(Action::Leave),
             (KeyCode::Char('t'), CONTROL) => {
                 self.popup = Popup::Team(TeamView { chosen: self.view.clone() });
             }
@@ -82,10 +82,10 @@ impl App {
             (KeyCode::Char('g'), CONTROL) => {
                 let text = self.pane_in_view().draft.whole();
                 self.editing = Some(self.view.clone());
-                self.wish(Effect::Edit(text));
+                self.emit(Effect::OpenEditor(text));
             }
-            (KeyCode::Char('l'), CONTROL) => self.act(Act::Redraw),
-            (KeyCode::Char('z'), CONTROL) => self.act(Act::Suspend),
+            (KeyCode::Char('l'), CONTROL) => self.push(Action::Redraw),
+            (KeyCode::Char('z'), CONTROL) => self.push(Action::Suspend),
             (KeyCode::PageUp, _) => {
                 let page = self.page();
                 self.scroll(-page);
@@ -110,7 +110,7 @@ impl App {
         Pressed::Taken
     }
 
-    /// Keys that edit what is being typed.
+    /// Keys that edit the draft.
     fn press_in_input(&mut self, key: KeyEvent) {
         match (key.code, key.modifiers) {
             (KeyCode::Enter, NONE) => return self.submit(),
@@ -122,14 +122,14 @@ impl App {
             (KeyCode::Down, NONE) => return self.go_down(),
             _ => edit(&mut self.pane_in_view().draft, key),
         }
-        self.history.let_go();
+        self.history.reset();
     }
 
     fn interrupt(&mut self) {
         let pane = self.pane_in_view();
-        // What was sent a moment ago begins before anybody is told.
+        // A message that was just sent may start a turn before its event arrives.
         if pane.is_busy() || !pane.queued.is_empty() {
-            self.order(Command::Interrupt);
+            self.send(Command::Interrupt);
         }
     }
 
@@ -138,11 +138,11 @@ impl App {
         let pane = self.pane_in_view();
         if is_draft_seen && !pane.draft.is_empty() {
             pane.draft.clear();
-            self.history.let_go();
+            self.history.reset();
         } else if pane.is_busy() {
-            self.order(Command::Interrupt);
+            self.send(Command::Interrupt);
         } else if was_leaving {
-            self.act(Act::Leave);
+            self.push(Action::Leave);
         } else {
             self.leaving = true;
         }
@@ -174,16 +174,16 @@ impl App {
         match std::mem::replace(&mut self.popup, Popup::None) {
             Popup::Search(search) => self.paste_into_search(search, text),
             Popup::None | Popup::Completion(_) | Popup::Team(_) => {
-                // A paste is no answer to a question, so it goes where texts go.
+                // A paste never answers a question, so it goes into the text input.
                 if self.input().paste(text) == Pasted::TooLong {
                     self.refuse("The pasted text is too long. Put it into a file and name that");
                 }
-                self.history.let_go();
+                self.history.reset();
             }
         }
     }
 
-    /// Where texts go: the reason for a no, or else the draft.
+    /// The text input: the reason for a denial, or else the draft.
     fn input(&mut self) -> &mut Draft {
         let Pane { questions, draft, .. } = self.pane_in_view();
         match questions.front_mut().map(|question| &mut question.stage) {
@@ -192,7 +192,7 @@ impl App {
         }
     }
 
-    /// Scrolls what is on top, which may be a list.
+    /// Scrolls the topmost element, which may be a list.
     fn turn_wheel(&mut self, rows: isize) {
         match &mut self.popup {
             Popup::Team(view) => view.go(&self.team, rows),
@@ -220,7 +220,7 @@ impl App {
         }
     }
 
-    /// A screen, with one row to find one's place by.
+    /// The rows to scroll by for a page: one row stays visible for orientation.
     fn page(&mut self) -> isize {
         let (room, width) = (self.question_room(), usize::from(self.size.width));
         let is_asked = self.is_question_shown();
@@ -233,7 +233,7 @@ impl App {
     }
 }
 
-/// Whether a key was for the one who was asked first.
+/// Whether a key was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pressed {
     Taken,

@@ -1,36 +1,36 @@
-//! The screen: one agent in view, the others at work behind it.
+//! The screen: one agent in view, the others working in the background.
 //!
-//! The crate takes [`News`] and wants [`Effect`]s; it knows no database, no model and no configuration. Whoever runs it gives it
-//! the events of agents and does what it asks for.
+//! The crate takes [`Update`] and emits [`Effect`]s. It knows no database, no model and no
+//! configuration: the program around it feeds it the events of agents and carries out the effects.
 //!
 //! In reading order:
 //!
 //! | | is | lives in |
 //! | --- | --- | --- |
-//! | [`News`], [`Effect`] | all that goes in and out | `news.rs`, `feed.rs` |
-//! | [`run()`] | the loop around it all | `run.rs`, `keyboard.rs`, `typed.rs`, `terminal.rs`, `backend.rs` |
+//! | [`Update`], [`Effect`] | everything that goes in and out | `update.rs`, `feed.rs` |
+//! | [`run()`] | the event loop | `run.rs`, `keyboard.rs`, `typed.rs`, `terminal.rs`, `backend.rs` |
 //! | [`App`] | the state of the whole screen | `app.rs` |
-//! | keys | what each does | `keys.rs` |
+//! | keys | what each key does | `keys.rs` |
 //! | drawing | what goes where | `draw.rs` |
-//! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `subject.rs`, `draft.rs` |
+//! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `draft.rs` |
 //! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
-//! | text | safe, wrapped, Markdown, code, diffs, looks | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
+//! | text | sanitizing, wrapping, Markdown, code, diffs, styles | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `style.rs` |
 //!
 //! # Invariants
 //!
-//! - State changes only by news and by what is typed; drawing changes nothing that can be seen. Nobody asks the clock but `run.rs`.
-//! - Every text that is drawn has been through `safe.rs`: no control character reaches the terminal.
-//! - Only what is seen is laid out; a piece of an answer lays out only its last part anew.
-//! - The terminal is given back as it was, whatever happens.
+//! - State changes only through updates and user input. Drawing changes nothing visible. Only
+//!   `run.rs` reads the clock.
+//! - All text passes through `safe.rs` before it is drawn: no control character reaches the terminal.
+//! - Only visible rows are laid out. A delta of an answer lays out only the last part again.
+//! - The terminal is always restored, even after a panic.
 //!
 //! # Example
 //!
 //! ```
 //! use std::time::Duration;
 //!
-//! use ikigai_conversation::AgentId;
-//! use ikigai_tools::Mode;
-//! use ikigai_tui::{App, Colours, News, Setup, Status};
+//! use ikigai_conversation::{AgentId, Mode};
+//! use ikigai_tui::{App, Colours, Setup, Status, Update};
 //! use ratatui_core::buffer::Buffer;
 //! use ratatui_core::layout::{Rect, Size};
 //!
@@ -47,7 +47,7 @@
 //! let view = AgentId::top_level(0);
 //! let setup = Setup { view: view.clone(), status, colours: Colours::None };
 //! let mut app = App::new(setup, Size::new(50, 5));
-//! app.take(News::Told { agent: view, text: "hello".to_owned() }, Duration::ZERO);
+//! app.update(Update::Note { agent: view, text: "hello".to_owned() }, Duration::ZERO);
 //!
 //! let mut buffer = Buffer::empty(Rect::new(0, 0, 50, 5));
 //! app.draw(&mut buffer, Duration::ZERO);
@@ -59,7 +59,7 @@
 #![forbid(unsafe_code)]
 
 mod feed;
-mod news;
+mod update;
 
 mod app;
 mod draw;
@@ -80,10 +80,10 @@ mod transcript;
 
 mod diff;
 mod highlight;
-mod look;
 mod markdown;
 mod prose;
 mod safe;
+mod style;
 mod wrap;
 
 mod backend;
@@ -95,13 +95,12 @@ mod typed;
 #[cfg(test)]
 mod tests;
 
-pub use app::{App, Farewell, Setup};
+pub use app::{App, ExitSummary, Setup};
 pub use completion::Listing;
-pub use feed::{Arrivals, Feed, feed};
-pub use look::Colours;
-pub use news::{Drafting, Effect, News, Status};
+pub use feed::{Feed, Updates, feed};
 pub use prose::wrap_prose;
 pub use run::{Options, run};
-pub use team::{Member, Place, State};
+pub use style::Colours;
+pub use team::Member;
 pub use terminal::{Bell, Mouse};
-pub use transcript::RECALLED;
+pub use update::{Drafting, Effect, Status, Update};

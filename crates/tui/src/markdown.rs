@@ -1,4 +1,4 @@
-//! Markdown as rows. Pure, and complete in itself: half a document, as it streams, gives what can be said of it so far.
+//! Renders Markdown as rows. It is pure, and renders any prefix of a document while that streams.
 
 mod inline;
 mod table;
@@ -7,17 +7,17 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use ratatui_core::text::{Line, Span};
 
 use crate::highlight::highlight;
-use crate::look::{BOLD, CODE, DIM, HEADING, PLAIN};
 use crate::safe::safe;
+use crate::style::{BOLD, CODE, DIM, HEADING, PLAIN};
 use crate::wrap::{Breaks, Margin, wrap};
 
 use inline::Inline;
 use table::Table;
 
-/// What is nested deeper is not indented further: rows would have no room.
+/// Deeper nesting is not indented further, because that would leave no room.
 const DEPTH: usize = 8;
 
-/// Renders a text, which need not be safe, in rows of at most `width` columns.
+/// Renders untrusted text in rows of at most `width` columns.
 pub(crate) fn render_markdown(text: &str, width: usize) -> Vec<Line<'static>> {
     let text = safe(text);
     let options =
@@ -38,7 +38,7 @@ pub(crate) fn render_markdown(text: &str, width: usize) -> Vec<Line<'static>> {
     page.rows
 }
 
-/// What a row stands in.
+/// A container of rows.
 enum Nest {
     Quote,
     /// The number of the next item; `None` for bullets.
@@ -46,7 +46,7 @@ enum Nest {
     Item(Margin),
 }
 
-/// Whether a row is left empty before the next block.
+/// Whether an empty row precedes the next block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
     None,
@@ -58,7 +58,7 @@ struct Page {
     rows: Vec<Line<'static>>,
     nests: Vec<Nest>,
     inline: Inline,
-    /// The code block that is being read: its language and its text.
+    /// The current code block: its language and its text.
     code: Option<(String, String)>,
     table: Option<Table>,
     gap: Gap,
@@ -206,9 +206,9 @@ impl Page {
         self.gap = Gap::Line;
     }
 
-    fn with_table(&mut self, act: impl FnOnce(&mut Table, &mut Inline)) {
+    fn with_table(&mut self, change: impl FnOnce(&mut Table, &mut Inline)) {
         if let Some(table) = &mut self.table {
-            act(table, &mut self.inline);
+            change(table, &mut self.inline);
         }
     }
 
@@ -230,7 +230,7 @@ impl Page {
         self.gap = Gap::Line;
     }
 
-    /// Writes down the text that has gathered.
+    /// Writes the pending inline text.
     fn flush(&mut self) {
         let lines = self.inline.take();
         if lines.is_empty() {
@@ -244,7 +244,7 @@ impl Page {
 
     fn leave_gap(&mut self) {
         if self.gap == Gap::Line && !self.rows.is_empty() {
-            // An item that has begun keeps its marker for the text.
+            // A new item keeps its marker for its text.
             let rest: Vec<Span<'static>> = self.margin().rest;
             let is_blank = rest.iter().all(|span| span.content.trim().is_empty());
             self.rows.push(if is_blank { Line::default() } else { Line::from(rest) });
@@ -257,12 +257,12 @@ impl Page {
         self.rows.extend(wrap(spans, self.width, &margin, breaks));
         for nest in &mut self.nests {
             if let Nest::Item(margin) = nest {
-                margin.begun();
+                margin.finish_first_row();
             }
         }
     }
 
-    /// All that stands before a row here.
+    /// The margin of a row at the current nesting.
     fn margin(&self) -> Margin {
         let mut whole = Margin::default();
         let quote = Margin::even("▌ ", DIM);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn paragraphs_and_headings_are_apart() {
+    fn paragraphs_and_headings_are_separated() {
         check(
             "# One\ntext and\nmore of it here\n\nnext",
             &["One", "", "text and more of it here", "", "next"],
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_marked_in_every_row() {
+    fn every_row_of_a_quote_is_marked() {
         check(
             "> one two three four five\n>\n> next",
             &["▌ one two three four", "▌ five", "▌ ", "▌ next"],
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_shows_where_it_leads() {
+    fn a_link_shows_its_target() {
         check("[docs](http://a.b)", &["docs (http://a.b)"]);
         check("<http://a.b>", &["http://a.b"]);
         check("![a cat](c.png)", &["a cat (c.png)"]);
@@ -353,9 +353,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_gives_rows_that_fit(text in "[ -~\\n|*_`#>\\-é日]{0,300}", width in 1usize..60) {
+        fn rows_of_any_text_fit(text in "[ -~\\n|*_`#>\\-é日]{0,300}", width in 1usize..60) {
             for row in render_markdown(&text, width) {
-                // A margin may be wider than a very narrow screen; it is cut when it is drawn.
+                // A margin can be wider than a very narrow screen; drawing cuts it off.
                 prop_assert!(row.width() <= width.max(30), "{row:?}");
             }
         }

@@ -1,15 +1,14 @@
-//! One agent on the screen: its conversation, what it is doing, what waits for it, and what the person is typing to it.
+//! One agent on the screen: its conversation, activity, pending questions, and draft.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use ikigai_conversation::{Body, CallSummary, Message};
-use ikigai_protocol::{ApprovalRequest, EventKind, StopReason, TurnEnd};
+use ikigai_protocol::{AgentState, ApprovalRequest, EventKind, StopReason, TurnEnd};
 
-use crate::activity::{Activity, Work};
+use crate::activity::{Activity, Phase};
 use crate::draft::Draft;
 use crate::question::Question;
-use crate::team::State;
 use crate::transcript::{Tone, Transcript};
 
 const MAIL_HELD: &str =
@@ -19,42 +18,42 @@ const MAIL_HELD: &str =
 pub(crate) struct Pane {
     pub(crate) transcript: Transcript,
     pub(crate) draft: Draft,
-    /// What is put into the draft once that is empty.
+    /// A suggestion that goes into the draft once that is empty.
     pub(crate) offered: Option<String>,
     pub(crate) activity: Activity,
-    /// What the person said and the log does not have yet, the oldest first.
+    /// Messages that were sent and are not in the log yet, the oldest first.
     pub(crate) queued: VecDeque<String>,
-    /// The calls that wait for a yes, the oldest first.
+    /// The calls that wait for approval, the oldest first.
     pub(crate) questions: VecDeque<Question>,
-    /// Its last turn stopped in a way from which it may go on; Enter does that.
+    /// Whether its last turn can be continued, with Enter.
     pub(crate) can_continue: bool,
-    /// Its log was asked for.
+    /// Whether its log has been requested.
     pub(crate) is_recalled: bool,
-    /// The outside was told that there is a draft.
+    /// Whether a draft has been reported.
     pub(crate) is_drafting: bool,
     /// The tokens of the last request and its response.
     pub(crate) tokens: Option<u64>,
-    /// What it did last, in a few words.
+    /// A short description of its last action.
     pub(crate) last_action: Option<String>,
-    /// There is a conversation to come back to.
+    /// Whether there is a conversation to continue.
     pub(crate) has_spoken: bool,
-    /// The model that answers and how many tokens it can take, once that was told.
+    /// Its model and the context window of that, once known.
     pub(crate) model: Option<(String, Option<u64>)>,
-    /// Something has happened to the agent since the screen was opened.
+    /// Whether the agent has emitted an event since the screen was opened.
     is_live: bool,
-    /// It is not run here any more.
+    /// Whether this process has lost the agent.
     pub(crate) is_lost: bool,
-    /// Its last turn ended in a way after which mail does not wake it.
+    /// Whether its last turn ended in a way that keeps mail from waking it.
     pub(crate) holds_mail: bool,
 }
 
-/// What follows from something that happened, beyond the pane.
+/// What an event means for the rest of the screen.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Consequence {
     /// Approval is needed for a call of this tool.
-    Asks(String),
+    NeedsApproval(String),
     Finished,
-    /// Nobody in its tree is run here any more.
+    /// This process no longer runs any agent of its tree.
     Lost,
 }
 
@@ -80,11 +79,12 @@ impl Pane {
         }
     }
 
-    /// What the agent is doing, once something has happened to it here; before, the registry knows better.
-    pub(crate) fn state(&self) -> Option<State> {
+    /// What the agent is doing, once it has emitted an event. Before that, the agent list knows
+    /// better.
+    pub(crate) fn state(&self) -> Option<AgentState> {
         self.is_live.then(|| match self.questions.is_empty() {
             true => self.activity.state(),
-            false => State::Asking,
+            false => AgentState::Asking,
         })
     }
 
@@ -92,57 +92,57 @@ impl Pane {
         self.activity.is_busy()
     }
 
-    /// Something happened to the agent.
-    pub(crate) fn happen(&mut self, kind: EventKind, now: Duration) -> Option<Consequence> {
+    /// Handles an event of the agent.
+    pub(crate) fn handle_event(&mut self, kind: EventKind, now: Duration) -> Option<Consequence> {
         self.is_live = true;
         match kind {
             EventKind::TurnStarted(_) => {
-                self.activity.begin(now);
+                self.activity.start(now);
                 self.can_continue = false;
                 self.holds_mail = false;
             }
             EventKind::Message(message) => self.record(&message, now),
             EventKind::TextDelta(delta) => {
                 self.transcript.stream(&delta);
-                self.activity.turn_to(Work::Answering, now);
+                self.activity.set_phase(Phase::Answering, now);
             }
             EventKind::Retry { attempt, reason, delay } => {
-                self.transcript.void();
-                self.activity.turn_to(Work::Retry { attempt, reason, at: now + delay }, now);
+                self.transcript.discard_stream();
+                self.activity.set_phase(Phase::Retry { attempt, reason, at: now + delay }, now);
             }
-            EventKind::ApprovalRequested(asking) => return Some(self.ask(asking, now)),
+            EventKind::ApprovalRequested(request) => return Some(self.ask(request, now)),
             EventKind::DatabaseUnavailable(reason) if self.is_busy() => {
-                self.activity.turn_to(Work::Store(reason), now);
+                self.activity.set_phase(Phase::Database(reason), now);
             }
-            // A command outside of a turn waits, and nothing will say that it has ended.
+            // A command outside a turn waits, and no event says when it is done.
             EventKind::DatabaseUnavailable(reason) => {
-                self.transcript.tell(Tone::Warning, &format!("{reason}; waiting"));
+                self.transcript.note(Tone::Warning, &format!("{reason}; waiting"));
             }
-            EventKind::MailHeld => self.transcript.tell(Tone::Warning, MAIL_HELD),
-            EventKind::InputRejected(text) => self.give_back(&text),
-            EventKind::TurnEnded(done) => return Some(self.end(&done)),
+            EventKind::MailHeld => self.transcript.note(Tone::Warning, MAIL_HELD),
+            EventKind::InputRejected(text) => self.restore_input(&text),
+            EventKind::TurnEnded(turn) => return Some(self.end(&turn)),
             EventKind::AgentLost(reason) => {
-                self.cease();
-                // Enter asks for somebody else to talk to, who is not told what was meant for this one.
+                self.stop();
+                // Enter asks for another agent, which does not get the messages meant for this one.
                 self.can_continue = true;
                 self.is_lost = true;
                 self.queued.clear();
-                self.transcript.tell(Tone::Fault, &reason);
+                self.transcript.note(Tone::Fault, &reason);
                 return Some(Consequence::Lost);
             }
         }
         None
     }
 
-    /// Nobody runs the agent here any more.
-    pub(crate) fn cease(&mut self) {
+    /// This process no longer runs the agent.
+    pub(crate) fn stop(&mut self) {
         self.activity = Activity::Idle;
-        self.transcript.settle_live();
+        self.transcript.end_stream();
         self.questions.clear();
         self.is_live = false;
     }
 
-    /// The log from before this process looked.
+    /// Adds the log from before the screen was opened.
     pub(crate) fn recall(&mut self, log: &[Message]) {
         self.has_spoken |= log.iter().any(|message| message.body == Body::User);
         for message in log {
@@ -151,7 +151,7 @@ impl Pane {
         self.transcript.recall(log);
     }
 
-    /// The conversation is to be read from the log again.
+    /// Drops the conversation, so that it is loaded again.
     pub(crate) fn forget(&mut self) {
         self.transcript = Transcript::default();
         self.is_recalled = false;
@@ -169,25 +169,25 @@ impl Pane {
             Body::ToolCall(call) => {
                 let line = CallSummary::of(call).line();
                 self.last_action = Some(line.clone());
-                self.activity.turn_to(Work::Tool(line), now);
+                self.activity.set_phase(Phase::Tool(line), now);
             }
-            Body::ToolResult(_) => self.activity.turn_to(Work::Waiting, now),
+            Body::ToolResult(_) => self.activity.set_phase(Phase::Waiting, now),
             Body::Approval(approval) => {
                 self.questions
-                    .retain(|question| question.asking.call.tool_call_id != approval.tool_call_id);
-                self.activity.turn_to(self.work_after_answer(), now);
+                    .retain(|question| question.request.call.tool_call_id != approval.tool_call_id);
+                self.activity.set_phase(self.phase_after_answer(), now);
             }
             Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
             Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
-            // It was shown as it was typed.
+            // It was shown when it was entered.
             Body::Command(_) => return,
             Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) => {}
         }
         self.transcript.record(message);
     }
 
-    fn work_after_answer(&self) -> Work {
-        self.last_action.clone().map_or(Work::Waiting, Work::Tool)
+    fn phase_after_answer(&self) -> Phase {
+        self.last_action.clone().map_or(Phase::Waiting, Phase::Tool)
     }
 
     fn note_tokens(&mut self, message: &Message) {
@@ -196,45 +196,45 @@ impl Pane {
         }
     }
 
-    fn ask(&mut self, asking: ApprovalRequest, now: Duration) -> Consequence {
-        let tool = asking.call.name.clone();
-        self.questions.push_back(Question::new(asking));
-        self.activity.turn_to(Work::Asking, now);
-        Consequence::Asks(tool)
+    fn ask(&mut self, request: ApprovalRequest, now: Duration) -> Consequence {
+        let tool = request.call.name.clone();
+        self.questions.push_back(Question::new(request));
+        self.activity.set_phase(Phase::Asking, now);
+        Consequence::NeedsApproval(tool)
     }
 
-    /// What was not taken goes back to where it was typed.
-    fn give_back(&mut self, text: &str) {
+    /// Puts a rejected message back into the draft.
+    fn restore_input(&mut self, text: &str) {
         self.queued.retain(|queued| queued != text);
         let shown: String = text.chars().take(64).collect();
-        let told = format!("too many messages wait, so this one was not taken: {shown}");
-        self.transcript.tell(Tone::Warning, &told);
+        let warning = format!("too many messages wait, so this one was not taken: {shown}");
+        self.transcript.note(Tone::Warning, &warning);
         if self.draft.is_empty() {
             self.draft.paste(text);
         }
     }
 
-    fn end(&mut self, done: &TurnEnd) -> Consequence {
+    fn end(&mut self, turn: &TurnEnd) -> Consequence {
         self.activity = Activity::Idle;
-        self.transcript.settle_live();
-        self.can_continue = done.can_continue;
-        self.holds_mail = matches!(done.stop, StopReason::Interrupted | StopReason::Error);
+        self.transcript.end_stream();
+        self.can_continue = turn.can_continue;
+        self.holds_mail = matches!(turn.stop, StopReason::Interrupted | StopReason::Error);
         self.questions.clear();
-        if let Some((tone, text)) = ending(done) {
-            self.transcript.tell(tone, &text);
+        if let Some((tone, text)) = end_note(turn) {
+            self.transcript.note(tone, &text);
         }
-        if done.can_continue {
-            self.transcript.tell(Tone::Dim, "Enter tries to go on");
+        if turn.can_continue {
+            self.transcript.note(Tone::Dim, "Enter tries to go on");
         }
         Consequence::Finished
     }
 }
 
-/// What is to be said about how a turn ended, if anything.
-fn ending(done: &TurnEnd) -> Option<(Tone, String)> {
-    let error = done.error.as_deref();
-    Some(match done.stop {
-        StopReason::Stop if done.text.trim().is_empty() => {
+/// A note on how a turn ended, if one is needed.
+fn end_note(turn: &TurnEnd) -> Option<(Tone, String)> {
+    let error = turn.error.as_deref();
+    Some(match turn.stop {
+        StopReason::Stop if turn.text.trim().is_empty() => {
             (Tone::Warning, "the model had nothing to say".to_owned())
         }
         StopReason::Stop => return None,
@@ -244,7 +244,7 @@ fn ending(done: &TurnEnd) -> Option<(Tone, String)> {
         StopReason::ToolLimit => {
             (Tone::Warning, "stopped at the limit of tool calls (max_tool_turns)".to_owned())
         }
-        // The log says that it was interrupted; why, where the person did not do it, is said here.
+        // The log says that it was interrupted. This says why, if it was not by the user.
         StopReason::Interrupted => (Tone::Fault, error?.to_owned()),
         StopReason::Error => (Tone::Fault, error.unwrap_or("the turn failed").to_owned()),
     })

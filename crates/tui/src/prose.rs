@@ -1,10 +1,10 @@
-//! An answer on the normal screen: Markdown as the model wrote it, broken between words.
+//! An answer for the normal screen: Markdown as the model wrote it, wrapped between words.
 
 use unicode_width::UnicodeWidthStr;
 
-/// Breaks the prose of a Markdown text between words, into lines of at most `width` columns, behind a sign that stands
-/// before it all. Code and tables stay as they are, and so does a word that is wider than a line: a terminal breaks
-/// these itself, and still copies them whole.
+/// Wraps the prose of Markdown between words into lines of at most `width` columns, after a `sign`
+/// at the start of the text. Code, tables and words that are wider than a line stay as they are:
+/// the terminal wraps them and can still copy them in one piece.
 pub fn wrap_prose(sign: &str, markdown: &str, width: usize) -> String {
     let mut wrapped = sign.to_owned();
     let mut fence = None;
@@ -26,23 +26,23 @@ pub fn wrap_prose(sign: &str, markdown: &str, width: usize) -> String {
     wrapped
 }
 
-/// What begins and ends a block of code.
+/// The fence that starts or ends a code block.
 fn fence_of(line: &str) -> Option<&'static str> {
     ["```", "~~~"].into_iter().find(|fence| line.trim_start().starts_with(fence))
 }
 
-/// Whether a line outside of fences has columns that mean something: a row of a table, or indented code.
+/// Whether the columns of a line outside fences matter: a table row or indented code.
 fn is_laid_out(line: &str) -> bool {
     let text = line.trim_start_matches(' ');
     let is_indented = line.len() - text.len() >= 4 && marker(text) == 0;
     text.starts_with('|') || is_indented || line.contains('\t')
 }
 
-/// Breaks a line, before which some columns are taken.
+/// Wraps a line that starts after `before` used columns.
 fn push_wrapped(wrapped: &mut String, before: usize, line: &str, width: usize) {
     let indent = line.len() - line.trim_start_matches(' ').len();
     let begin = indent + marker(&line[indent..]);
-    // Deeper than half a line there would be more space than text.
+    // An indent of more than half a line would leave more space than text.
     let hanging = if begin * 2 > width { 0 } else { begin };
     let mut used = 0;
     for (number, word) in line[begin..].split(' ').enumerate() {
@@ -65,7 +65,7 @@ fn push_wrapped(wrapped: &mut String, before: usize, line: &str, width: usize) {
     }
 }
 
-/// How many bytes, and columns, the sign of a list's item has.
+/// The length of a list marker, in bytes and columns.
 fn marker(text: &str) -> usize {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     match (digits, &text.as_bytes()[digits..]) {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_broken_between_words_and_items_of_lists_hang() {
+    fn prose_wraps_between_words_and_list_items_hang() {
         check("one two three four", "one two\nthree four");
         check("one two 日本語 x\n\nfive\n", "one two\n日本語 x\n\nfive\n");
         check("- one two three\n", "- one two\n  three\n");
@@ -95,20 +95,20 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_list_does_not_hang_deeper_than_there_is_room() {
+    fn a_deep_list_hangs_only_as_far_as_there_is_room() {
         let deep = format!("{}- one two three four", " ".repeat(20));
         check(&deep, &format!("{}- one\ntwo three\nfour", " ".repeat(20)));
     }
 
     #[test]
-    fn a_sign_takes_room_and_hides_no_code() {
+    fn a_sign_takes_room_and_does_not_hide_code() {
         assert_eq!(wrap_prose("● ", "one two four five six", 12), "● one two\nfour five\nsix");
         let code = "```\none two three four\n```\n";
         assert_eq!(wrap_prose("● ", &format!("{code}five"), 12), format!("● {code}five"));
     }
 
     #[test]
-    fn code_tables_and_long_words_are_left_to_the_terminal() {
+    fn code_tables_and_long_words_are_not_wrapped() {
         for kept in [
             "```sh\none two three four\n```\n",
             "~~~\none two three four\n```\none two three four\n",

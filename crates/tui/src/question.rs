@@ -1,35 +1,35 @@
-//! A call that needs a yes: the whole of what it would do, whose it is, and what set it going.
+//! A call that needs approval: everything that it would do, its agent, and what caused it.
 
 use std::ops::Range;
 
 use ikigai_conversation::{AgentId, Decision, Preview};
-use ikigai_protocol::{ApprovalAnswer, ApprovalRequest};
-use ikigai_tools::WHERE_RULES_STAND;
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, RULE_LOCATION};
 use ratatui_core::text::{Line, Span};
 
 use crate::diff::render_diff;
 use crate::draft::Draft;
-use crate::look::{BOLD, DANGER, DIM, PLAIN};
 use crate::safe::{safe, safe_line};
+use crate::style::{BOLD, DANGER, DIM, PLAIN};
 use crate::wrap::{Breaks, Margin, wrap};
 
 const CHOICES: &str =
     "y yes, once · a always in this session · n no · Esc later · PgUp, PgDn scroll";
 
-/// Instead of them, when a yes came too soon.
+/// Replaces the choices after an approval that came before everything was seen.
 const WARNING: &str =
     "You have not seen all of it: PgDn · y or a again says yes · n no · Esc later";
 
-/// A call that waits for a yes.
+/// A call that waits for approval.
 #[derive(Debug)]
 pub(crate) struct Question {
-    pub(crate) asking: ApprovalRequest,
+    pub(crate) request: ApprovalRequest,
     pub(crate) stage: Stage,
-    /// The first row that is seen.
+    /// The first visible row.
     scrolled: usize,
-    /// Whether the person was told that a yes would be to more than was seen.
+    /// Whether the user was warned that not everything has been seen.
     is_warned: bool,
-    /// The rows above the choices: a question may be as long as a file, and it is drawn with every frame.
+    /// The rows above the choices, cached: a question can be as long as a file and is drawn with
+    /// every frame.
     layout: Option<Layout>,
 }
 
@@ -37,51 +37,57 @@ pub(crate) struct Question {
 struct Layout {
     width: usize,
     rows: Vec<Line<'static>>,
-    /// How many of them are about what the call would do, and come before the rest.
+    /// How many of them, from the first, show what the call would do.
     preview: usize,
-    /// How many were seen, without a gap.
+    /// How many have been seen, from the first, without a gap.
     seen: usize,
 }
 
 #[derive(Debug)]
 pub(crate) enum Stage {
-    /// One of three keys is waited for.
+    /// Waits for one of three keys.
     Choice,
-    /// It is a no; why?
+    /// Denied; asks for the reason.
     Reason(Draft),
-    /// The person wants to see something else first.
+    /// Set aside until later.
     Aside,
 }
 
 impl Question {
-    pub(crate) fn new(asking: ApprovalRequest) -> Question {
-        Question { asking, stage: Stage::Choice, scrolled: 0, is_warned: false, layout: None }
+    pub(crate) fn new(request: ApprovalRequest) -> Question {
+        Question { request, stage: Stage::Choice, scrolled: 0, is_warned: false, layout: None }
     }
 
     pub(crate) fn answer(&self, decision: Decision, reason: Option<String>) -> ApprovalAnswer {
-        ApprovalAnswer { call: self.asking.call.tool_call_id.clone(), decision, reason }
+        ApprovalAnswer { call: self.request.call.tool_call_id.clone(), decision, reason }
     }
 
-    /// Whether a yes is to what was seen. Whoever says it once more means all the same.
-    pub(crate) fn takes_yes(&mut self, agent: &AgentId, width: usize, height: usize) -> bool {
+    /// Whether an approval counts: everything has been seen, or the user was warned and approves
+    /// again.
+    pub(crate) fn confirms_approval(
+        &mut self,
+        agent: &AgentId,
+        width: usize,
+        height: usize,
+    ) -> bool {
         self.note_seen(agent, width, height);
         let layout = self.layout(agent, width);
         layout.seen >= layout.preview || std::mem::replace(&mut self.is_warned, true)
     }
 
-    /// Scrolls what is seen of it in `height` rows: down for positive numbers.
+    /// Scrolls within `height` rows: down for positive numbers.
     pub(crate) fn scroll(&mut self, agent: &AgentId, width: usize, height: usize, rows: isize) {
         let last = self.height(agent, width).saturating_sub(height);
         self.scrolled = self.scrolled.saturating_add_signed(rows).min(last);
     }
 
-    /// How many rows a page goes on in `height` rows: what was the last one is then the first.
+    /// The rows to scroll by for a page of `height` rows: the last row becomes the first one.
     pub(crate) fn page(&self, width: usize, height: usize) -> usize {
-        let told_of_more = 1;
-        height.saturating_sub(self.foot(width).len() + told_of_more + 1).max(1)
+        let row_for_more = 1;
+        height.saturating_sub(self.foot(width).len() + row_for_more + 1).max(1)
     }
 
-    /// The question in at most `height` rows, the choices always among them.
+    /// The question in at most `height` rows, which always include the choices.
     pub(crate) fn rows(
         &mut self,
         agent: &AgentId,
@@ -100,7 +106,8 @@ impl Question {
         rows
     }
 
-    /// Which rows above the choices are seen in `height` rows. The last one tells of more, if there is more.
+    /// The rows above the choices that fit into `height` rows. If there are more, the last row says
+    /// so.
     fn shown(&mut self, agent: &AgentId, width: usize, height: usize) -> Range<usize> {
         let room = height.saturating_sub(self.foot(width).len());
         let scrolled = self.scrolled;
@@ -112,7 +119,7 @@ impl Question {
         }
     }
 
-    /// Behind rows that were passed over nothing counts as seen.
+    /// Rows after skipped ones do not count as seen.
     fn note_seen(&mut self, agent: &AgentId, width: usize, height: usize) {
         let shown = self.shown(agent, width, height);
         let layout = self.layout(agent, width);
@@ -121,12 +128,12 @@ impl Question {
         }
     }
 
-    /// How many rows there are in all.
+    /// The total number of rows.
     pub(crate) fn height(&mut self, agent: &AgentId, width: usize) -> usize {
         self.layout(agent, width).rows.len() + self.foot(width).len()
     }
 
-    /// What comes above the choices, laid out once for a width.
+    /// Everything above the choices, laid out once per width.
     fn layout(&mut self, agent: &AgentId, width: usize) -> &mut Layout {
         let layout = match self.layout.take() {
             Some(layout) if layout.width == width => layout,
@@ -136,7 +143,7 @@ impl Question {
     }
 
     fn lay_out(&self, agent: &AgentId, width: usize) -> Layout {
-        let ApprovalRequest { call, preview, why, rule, cause } = &self.asking;
+        let ApprovalRequest { call, preview, why, rule, cause } = &self.request;
         let line = |text: String, style| {
             wrap(&[Span::styled(safe_line(&text), style)], width, &Margin::default(), Breaks::Words)
         };
@@ -154,8 +161,8 @@ impl Question {
             rows.extend(wrap(&[Span::styled(cause, DIM)], width, &margin, Breaks::Words));
         }
         if let Some(rule) = rule {
-            rows.extend(line(format!("  never asked again with this {WHERE_RULES_STAND}:"), DIM));
-            // In lines of its own, as it would stand there.
+            rows.extend(line(format!("  never asked again with this {RULE_LOCATION}:"), DIM));
+            // On separate lines, as in the file.
             for part in rule.lines() {
                 let part = Span::styled(safe_line(part), DIM);
                 rows.extend(wrap(&[part], width, &margin, Breaks::Words));
@@ -181,7 +188,7 @@ impl Question {
     }
 }
 
-/// What the call would do: all of it, since a yes is to all of it.
+/// Everything that the call would do, since an approval covers all of it.
 fn render_preview(preview: &Preview) -> Vec<Line<'static>> {
     match preview {
         Preview::Command { command: text } | Preview::Arguments { arguments: text } => {
@@ -200,11 +207,11 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub(crate) fn asking(name: &str, preview: Preview) -> ApprovalRequest {
+    pub(crate) fn approval_request(name: &str, preview: Preview) -> ApprovalRequest {
         let id = ToolCallId::new("c");
         let call = NewMessage::tool_call(id, name, "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
-        let (why, cause) = ("needs a yes".to_owned(), "fix it".to_owned());
+        let (why, cause) = ("needs approval".to_owned(), "fix it".to_owned());
         ApprovalRequest { call, preview, why, rule: None, cause }
     }
 
@@ -220,8 +227,8 @@ pub(crate) mod tests {
     }
 
     #[track_caller]
-    fn check(asking: ApprovalRequest, height: usize, expected: &[&str]) {
-        let mut question = Question::new(asking);
+    fn check(request: ApprovalRequest, height: usize, expected: &[&str]) {
+        let mut question = Question::new(request);
         let rows = question.rows(&AgentId::top_level(0), 90, height);
         assert_eq!(rows.iter().map(Line::to_string).collect::<Vec<_>>(), expected);
     }
@@ -229,10 +236,10 @@ pub(crate) mod tests {
     #[test]
     fn a_command_is_shown_whole() {
         check(
-            asking("bash", command("rm -r a\n\u{1b}[2Jb")),
+            approval_request("bash", command("rm -r a\n\u{1b}[2Jb")),
             20,
             &[
-                "? agent 0/ asks for bash: needs a yes",
+                "? agent 0/ asks for bash: needs approval",
                 "    rm -r a",
                 "    \u{fffd}[2Jb",
                 "  set going by: fix it",
@@ -242,22 +249,27 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said_to_be_there() {
+    fn more_rows_are_announced() {
         check(
-            asking("bash", command("a\nb\nc\nd")),
+            approval_request("bash", command("a\nb\nc\nd")),
             4,
-            &["? agent 0/ asks for bash: needs a yes", "    a", "  … 4 more rows: PgDn", CHOICES],
+            &[
+                "? agent 0/ asks for bash: needs approval",
+                "    a",
+                "  … 4 more rows: PgDn",
+                CHOICES,
+            ],
         );
     }
 
     fn shown(preview: Preview) -> Vec<String> {
-        let mut question = Question::new(asking("some_tool", preview));
+        let mut question = Question::new(approval_request("some_tool", preview));
         let rows = question.rows(&AgentId::top_level(0), 90, usize::MAX);
         rows.iter().skip(1).take(rows.len() - 3).map(Line::to_string).collect()
     }
 
     #[test]
-    fn a_change_is_shown_under_its_path_or_with_what_the_diff_does_not_say() {
+    fn a_change_is_shown_with_its_path_or_its_remark() {
         let expected = ["    f", "    @@ -7,2 +7,2 @@", "     0", "    -1", "    +2"];
         assert_eq!(shown(change(None, &[" 0", "-1", "+2"])), expected);
         let expected =
@@ -268,7 +280,8 @@ pub(crate) mod tests {
         );
     }
 
-    /// It said that the text was too large, and took a yes to it.
+    /// Regression: a message said that the text was too large, and the change could still be
+    /// approved.
     #[test]
     fn a_large_change_is_shown_whole() {
         let shown = shown(change(None, &vec!["+x"; 200_000]));

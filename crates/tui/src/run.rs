@@ -1,4 +1,4 @@
-//! The loop: what was typed and what is new change the state, and at most once per frame the state is drawn.
+//! The event loop: input and updates change the state, which is drawn at most once per frame.
 
 use std::io;
 use std::time::Duration;
@@ -12,39 +12,40 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{Act, App, Farewell, Setup};
-use crate::feed::Arrivals;
+use crate::app::{Action, App, ExitSummary, Setup};
+use crate::feed::Updates;
 use crate::highlight::load_ahead;
 use crate::keyboard::Keyboard;
-use crate::news::{Effect, News};
 use crate::terminal::{Bell, Mouse, Screen};
+use crate::update::{Effect, Update};
 
-/// Between two frames. More of them nobody sees.
+/// The time between two frames. A higher rate would not be visible.
 const FRAME: Duration = Duration::from_millis(16);
 
-/// What the terminal is like.
+/// Options of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Who has the mouse.
+    /// Who gets mouse events.
     pub mouse: Mouse,
-    /// How the person is called.
+    /// How to draw the user's attention.
     pub bell: Bell,
 }
 
-/// Runs the screen until the person leaves, until `ending` is cancelled, or until nobody takes effects any more. The
-/// terminal is as it was before when this returns.
+/// Runs the screen until the user leaves, `ending` is cancelled, or the receiver of effects is
+/// dropped. The terminal is restored when this returns.
 ///
-/// Effects are waited for to be taken, so whoever takes them must not wait for the screen; giving it news never waits.
+/// Sending an effect waits for the receiver, so the receiver must not wait for the screen. Feeding
+/// it updates never waits.
 ///
 /// # Errors
-/// When the terminal cannot be used, or is gone.
+/// If the terminal cannot be used or is gone.
 pub async fn run(
     setup: Setup,
     options: Options,
-    arrivals: Arrivals,
+    updates: Updates,
     effects: mpsc::Sender<Effect>,
     ending: CancellationToken,
-) -> io::Result<Farewell> {
+) -> io::Result<ExitSummary> {
     let (width, height) = crossterm::terminal::size()?;
     let app = App::new(setup, Size::new(width, height));
     let signals = Signals {
@@ -59,7 +60,7 @@ pub async fn run(
         app,
         screen,
         keyboard,
-        arrivals,
+        updates,
         effects,
         ending,
         signals,
@@ -68,21 +69,21 @@ pub async fn run(
         is_changed: true,
     };
     runner.run().await?;
-    Ok(runner.app.farewell())
+    Ok(runner.app.exit_summary())
 }
 
 struct Runner {
     app: App,
     screen: Screen,
     keyboard: Keyboard,
-    arrivals: Arrivals,
+    updates: Updates,
     effects: mpsc::Sender<Effect>,
     ending: CancellationToken,
     signals: Signals,
     opened: Instant,
     /// When the last frame was drawn.
     drawn: Option<Instant>,
-    /// Something happened since then.
+    /// Whether the state has changed since then.
     is_changed: bool,
 }
 
@@ -93,15 +94,15 @@ struct Signals {
 
 /// Whether the screen stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Goes {
-    On,
-    Away,
+enum Flow {
+    Continue,
+    Quit,
 }
 
 impl Runner {
     async fn run(&mut self) -> io::Result<()> {
         loop {
-            if self.carry_out().await? == Goes::Away {
+            if self.perform().await? == Flow::Quit {
                 return Ok(());
             }
             let due = self.due();
@@ -116,14 +117,14 @@ impl Runner {
                     typed?.into_iter().for_each(|typed| self.app.press(typed, now));
                     self.is_changed = true;
                 }
-                news = self.arrivals.next() => {
+                updates = self.updates.next() => {
                     let now = self.opened.elapsed();
-                    news.into_iter().for_each(|news| self.app.take(news, now));
+                    updates.into_iter().for_each(|update| self.app.update(update, now));
                     self.is_changed = true;
                 }
                 () = at(due) => {}
                 _ = self.signals.suspend.recv() => self.suspend().await?,
-                // Whoever had the terminal meanwhile may have left it in any state.
+                // Another program may have left the terminal in any state.
                 _ = self.signals.resume.recv() => self.reclaim()?,
             }
         }
@@ -133,8 +134,8 @@ impl Runner {
     fn due(&self) -> Option<Instant> {
         let Some(drawn) = self.drawn else { return Some(self.opened) };
         let changed = self.is_changed.then_some(drawn + FRAME);
-        let turned = self.app.turns().map(|turn| drawn + turn);
-        [changed, turned].into_iter().flatten().min()
+        let animated = self.app.animation().map(|interval| drawn + interval);
+        [changed, animated].into_iter().flatten().min()
     }
 
     fn draw(&mut self) -> io::Result<()> {
@@ -144,61 +145,62 @@ impl Runner {
         Ok(())
     }
 
-    /// Does what the state asks for.
-    async fn carry_out(&mut self) -> io::Result<Goes> {
-        for act in self.app.take_acts() {
-            match act {
-                Act::Effect(effect @ Effect::Edit(_)) => {
-                    if self.edit(effect).await? == Goes::Away {
-                        return Ok(Goes::Away);
+    /// Performs the pending actions.
+    async fn perform(&mut self) -> io::Result<Flow> {
+        for action in self.app.take_actions() {
+            match action {
+                Action::Effect(effect @ Effect::OpenEditor(_)) => {
+                    if self.edit(effect).await? == Flow::Quit {
+                        return Ok(Flow::Quit);
                     }
                 }
-                Act::Effect(effect) => {
-                    if self.pass_on(effect).await == Goes::Away {
-                        return Ok(Goes::Away);
+                Action::Effect(effect) => {
+                    if self.emit(effect).await == Flow::Quit {
+                        return Ok(Flow::Quit);
                     }
                 }
-                Act::Ring(text) => self.screen.ring(&text)?,
-                Act::Copy(text) => self.screen.copy(&text)?,
-                Act::Redraw => self.screen.forget()?,
-                Act::Suspend => self.suspend().await?,
-                Act::Leave => return Ok(Goes::Away),
+                Action::Ring(text) => self.screen.ring(&text)?,
+                Action::Copy(text) => self.screen.copy(&text)?,
+                Action::Redraw => self.screen.forget()?,
+                Action::Suspend => self.suspend().await?,
+                Action::Leave => return Ok(Flow::Quit),
             }
             self.is_changed = true;
         }
-        Ok(Goes::On)
+        Ok(Flow::Continue)
     }
 
-    async fn pass_on(&self, effect: Effect) -> Goes {
+    async fn emit(&self, effect: Effect) -> Flow {
         tokio::select! {
-            () = self.ending.cancelled() => Goes::Away,
-            passed = self.effects.send(effect) => if passed.is_ok() { Goes::On } else { Goes::Away },
+            () = self.ending.cancelled() => Flow::Quit,
+            sent = self.effects.send(effect) => if sent.is_ok() { Flow::Continue } else { Flow::Quit },
         }
     }
 
-    /// Lends the terminal to the editor, until the news come that it has ended.
-    async fn edit(&mut self, effect: Effect) -> io::Result<Goes> {
+    /// Lends the terminal to the editor until it exits.
+    async fn edit(&mut self, effect: Effect) -> io::Result<Flow> {
         self.screen.lend();
         self.keyboard.pause();
         let modes = tcgetattr(io::stdin()).ok();
-        let goes = self.wait_for_editor(effect).await?;
-        // An editor that was killed leaves the modes that it needed.
+        let flow = self.wait_for_editor(effect).await?;
+        // A killed editor leaves its own modes behind.
         set_modes(modes.as_ref());
-        if goes == Goes::On {
+        if flow == Flow::Continue {
             self.reclaim()?;
         }
-        Ok(goes)
+        Ok(flow)
     }
 
-    async fn wait_for_editor(&mut self, effect: Effect) -> io::Result<Goes> {
-        if self.pass_on(effect).await == Goes::Away {
-            return Ok(Goes::Away);
+    async fn wait_for_editor(&mut self, effect: Effect) -> io::Result<Flow> {
+        if self.emit(effect).await == Flow::Quit {
+            return Ok(Flow::Quit);
         }
         loop {
-            let news = tokio::select! {
-                () = self.ending.cancelled() => return Ok(Goes::Away),
-                news = self.arrivals.next() => news,
-                // The editor stops with all of its group, and we are in it: the shell waits for us, too.
+            let updates = tokio::select! {
+                () = self.ending.cancelled() => return Ok(Flow::Quit),
+                updates = self.updates.next() => updates,
+                // The editor stops its whole process group, which includes us: the shell waits for
+                // all of it.
                 _ = self.signals.suspend.recv() => {
                     if can_be_continued() {
                         kill_current_process_group(Raw::STOP)?;
@@ -206,16 +208,16 @@ impl Runner {
                     continue;
                 }
             };
-            let has_ended = news.iter().any(|news| matches!(news, News::Edited(_)));
+            let has_ended = updates.iter().any(|update| matches!(update, Update::Edited(_)));
             let now = self.opened.elapsed();
-            news.into_iter().for_each(|news| self.app.take(news, now));
+            updates.into_iter().for_each(|update| self.app.update(update, now));
             if has_ended {
-                return Ok(Goes::On);
+                return Ok(Flow::Continue);
             }
         }
     }
 
-    /// Stops the program as Ctrl+Z does elsewhere; this goes on when it is continued.
+    /// Suspends the program as Ctrl+Z does elsewhere. Returns when it is continued.
     async fn suspend(&mut self) -> io::Result<()> {
         if !can_be_continued() {
             self.app.refuse("Not stopped: there is no shell that could continue ikigai");
@@ -224,9 +226,10 @@ impl Runner {
         }
         self.screen.lend();
         self.keyboard.pause();
-        // SIGSTOP, since SIGTSTP is caught here; the whole group, since a shell waits for all of it.
+        // SIGSTOP, because we catch SIGTSTP; the whole group, because the shell waits for all of
+        // it.
         kill_current_process_group(Raw::STOP)?;
-        // With several threads this one may run on for a moment, so the terminal is not taken before we are told to.
+        // With several threads this one may keep running for a moment, so wait for SIGCONT first.
         self.signals.resume.recv().await;
         self.reclaim()
     }
@@ -239,10 +242,11 @@ impl Runner {
     }
 }
 
-/// Whether there is a shell that could continue us: it gives each job a group of its own. The group that a session begins
-/// with has nobody around it (`ssh -t host ikigai`, `xterm -e ikigai`, a container), nor has one whose parent is gone.
+/// Whether there is a shell that could continue us. A shell gives each job its own process group.
+/// There is no shell around the first group of a session (`ssh -t host ikigai`, `xterm -e ikigai`,
+/// a container) or around a group whose parent is gone.
 ///
-/// What lives outside of a container has the number 0 inside, which rustix takes for impossible.
+/// A parent outside the container has the PID 0 inside, which rustix does not allow for.
 fn can_be_continued() -> bool {
     let parent = getppid();
     let own = getsid(None).ok();
@@ -250,7 +254,7 @@ fn can_be_continued() -> bool {
     parent != Pid::from_raw(0) && own.is_some() && own == parents && own != Some(getpgrp())
 }
 
-/// A terminal that is gone needs nothing any more.
+/// Ignores errors: the terminal may be gone.
 fn set_modes(modes: Option<&Termios>) {
     if let Some(modes) = modes {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);

@@ -1,22 +1,23 @@
-//! Text of models, tools, files and strangers, made fit for a screen. This is the one place that does it: whatever is
-//! drawn has been through here.
+//! Sanitizes untrusted text of models, tools and files for the screen. This is the only place that
+//! does it: all text passes through here before it is drawn.
 //!
-//! Three things are taken away from a text: the power to steer the terminal (control characters), the power to hide
-//! or reorder what is read (characters without a width, direction marks), and widths that terminals do not agree
-//! on (joined emoji). What steers becomes visible as `�`, what is invisible goes.
+//! Text loses three things: control over the terminal (control characters), the ability to hide or
+//! reorder text (zero-width characters, direction marks), and widths that terminals disagree on
+//! (joined emoji). Control characters and direction marks become `�`; invisible characters are
+//! removed.
 
 use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Where tabs lead to.
+/// The distance between tab stops.
 const TAB: usize = 4;
 
-/// A cell holds at most this many bytes: marks can be piled on a letter without end.
+/// The most bytes per cell: a letter can carry any number of combining marks.
 const CELL_LIMIT: usize = 32;
 
-/// Makes a text of any number of lines safe. Line breaks stay; `\r\n` counts as one.
+/// Sanitizes text of any number of lines. Line breaks stay; `\r\n` counts as one.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)) {
         return Cow::Borrowed(text);
@@ -31,7 +32,7 @@ pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(made)
 }
 
-/// The same for what has to stay on one line: breaks become spaces.
+/// Sanitizes text that has to stay on one line: line breaks become spaces.
 pub(crate) fn safe_line(text: &str) -> String {
     safe(text).replace('\n', " ")
 }
@@ -59,17 +60,18 @@ fn push_safe_line(made: &mut String, line: &str) {
     }
 }
 
-/// A character as it is shown, if it is.
+/// The character to show, if any.
 fn shown(c: char) -> Option<char> {
     match c {
-        // Direction marks, overrides and isolates, and separators that some take for line breaks.
+        // Direction marks, overrides and isolates, and separators that some programs treat as line
+        // breaks.
         '\u{200e}'
         | '\u{200f}'
         | '\u{061c}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}' => Some(char::REPLACEMENT_CHARACTER),
-        // No width of their own, but they change that of their neighbours: joiners, variation selectors; and tags, which
-        // can carry whole hidden texts.
+        // Zero-width characters that change the width of their neighbours (joiners, variation
+        // selectors), and tags, which can carry hidden text.
         '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{00ad}' => None,
         '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}' => None,
         c if c.is_control() => Some(char::REPLACEMENT_CHARACTER),
@@ -89,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_is_only_seen() {
+    fn control_characters_become_visible() {
         check("a\u{1b}[2Jb\u{7}", "a�[2Jb�");
         check("c1: \u{9b}31m, \u{85}", "c1: �31m, �");
         check("over\rwritten\r\nnext", "over�written\nnext");
     }
 
     #[test]
-    fn nothing_hides_or_turns_around() {
+    fn text_cannot_be_hidden_or_reordered() {
         check("a\u{200b}b\u{feff}c\u{ad}d", "abcd");
         check("x\u{202e}y\u{2066}z", "x�y�z");
         check("שלום", "שלום");
@@ -104,24 +106,24 @@ mod tests {
     }
 
     #[test]
-    fn emoji_have_the_width_that_all_terminals_agree_on() {
+    fn emoji_have_a_width_that_all_terminals_agree_on() {
         check("👩\u{200d}👧 ❤\u{fe0f}", "👩👧 ❤");
     }
 
     #[test]
-    fn tabs_lead_to_the_next_stop() {
+    fn tabs_expand_to_the_next_stop() {
         check("a\tb\n\tc", "a   b\n    c");
     }
 
     #[test]
-    fn a_letter_holds_only_so_many_marks() {
+    fn combining_marks_per_letter_are_limited() {
         check(&format!("a{}b", "\u{301}".repeat(1_000)), "�b");
         check("e\u{301}", "e\u{301}");
     }
 
     proptest! {
         #[test]
-        fn whatever_comes_in_has_no_control_character(text in any::<String>()) {
+        fn no_text_keeps_a_control_character(text in any::<String>()) {
             let made = safe(&text);
             prop_assert!(!made.chars().any(|c| c.is_control() && c != '\n'), "{:?}", made);
             let again = safe(&made).into_owned();

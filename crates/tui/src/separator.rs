@@ -1,19 +1,19 @@
-//! The line between conversation and input.
+//! The line between the conversation and the input.
 
 use ikigai_conversation::AgentId;
 use ratatui_core::text::{Line, Span};
 
-use crate::look::{DANGER, DIM, WARNING};
+use crate::style::{DANGER, DIM, WARNING};
 use crate::team::{Step, Team};
 use crate::wrap::width_of;
 
-/// Where the agent in view stands, and what waits.
+/// The agent in view with its relatives, unread mail and pending questions.
 pub(crate) struct Separator<'a> {
     pub(crate) team: &'a Team,
     pub(crate) view: &'a AgentId,
-    /// What is said of the mailbox.
+    /// The note on unread mail.
     pub(crate) mail: Option<String>,
-    /// Others that ask.
+    /// Agents that wait for approval.
     pub(crate) asking: Vec<&'a AgentId>,
 }
 
@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn the_separator_says_who_stands_around() {
+    fn the_separator_shows_the_relatives() {
         check("0/", "── ↑- ←- [0/] →1/ ↓0/10/ ──");
         check("0/1/", "── ↑0/ ←0/0/ [0/1/] →0/10/ ↓- ──");
         check("1/", "── ↑- ←0/ [1/] →- ↓- ──");
     }
 
     #[test]
-    fn mail_and_questions_stand_in_the_separator() {
+    fn the_separator_shows_mail_and_questions() {
         let team = team(&["0/", "0/1/"]);
         let (view, child) = (AgentId::top_level(0), AgentId::parse("0/1/").unwrap());
         let separator = Separator {

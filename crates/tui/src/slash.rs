@@ -1,4 +1,4 @@
-//! The help on slash commands and keys.
+//! The help for slash commands and keys.
 
 use ikigai_protocol::SLASH_COMMANDS;
 

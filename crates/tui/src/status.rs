@@ -1,19 +1,19 @@
-//! The last line of the screen.
+//! The status line at the bottom of the screen.
 
-use ikigai_tools::Mode;
+use ikigai_conversation::Mode;
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::look::{DANGER, DIM, WARNING};
-use crate::news::Status;
 use crate::safe::safe_line;
+use crate::style::{DANGER, DIM, WARNING};
+use crate::update::Status;
 use crate::wrap::fit;
 
 const BETWEEN: &str = " · ";
 
 impl Status {
-    /// The line: what matters most stays when there is little room, and the mode always does.
+    /// The line. With little room, the least important parts are left out, but never the mode.
     pub(crate) fn render(&self, tokens: Option<u64>, keys: &str, width: usize) -> Line<'static> {
         let mut parts: Vec<(u8, String, Style)> = vec![
             (2, fit(&safe_line(&self.model), 30), DIM),
@@ -93,7 +93,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_matters_least_gives_way_first() {
+    fn the_least_important_part_is_left_out_first() {
         check(
             Mode::Work,
             90,
@@ -105,7 +105,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn full_is_red() {
+    fn full_mode_is_red() {
         let line = status(Mode::Full).render(None, "", 80);
         assert!(line.spans.iter().any(|span| span.content == "full" && span.style == DANGER));
     }

@@ -1,66 +1,35 @@
-//! The agents of the session, and who is related to whom.
+//! The agents of the session and their tree.
 
 use ikigai_conversation::AgentId;
+use ikigai_protocol::{AgentState, Runner};
 
-/// An agent as the team shows it.
+/// An agent in the team list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Who it is.
+    /// Its ID.
     pub id: AgentId,
     /// Its name, if it has one.
     pub name: Option<String>,
     /// What it is doing.
-    pub state: State,
-    /// The first line of what it was asked to do.
+    pub state: AgentState,
+    /// The first line of its task.
     pub task: String,
-    /// How many unread messages it has.
+    /// How much unread mail it has.
     pub unread: u32,
-    /// What it has cost, with its currency, where that is known.
+    /// Its cost with the currency, if known.
     pub cost: Option<String>,
-    /// Whether it can be looked at from here.
-    pub place: Place,
+    /// Which process runs it.
+    pub runner: Runner,
 }
 
-/// What an agent is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the contract has the words")]
-pub enum State {
-    Idle,
-    Waiting,
-    Tool,
-    Asking,
-}
-
-impl State {
-    fn word(self) -> &'static str {
-        match self {
-            State::Idle => "idle",
-            State::Waiting => "waiting",
-            State::Tool => "tool",
-            State::Asking => "asking",
-        }
-    }
-}
-
-/// Which process runs an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// This one.
-    Here,
-    /// Another one: it can be written to, but not talked to.
-    Elsewhere,
-    /// None.
-    Nowhere,
-}
-
-/// All agents that live.
+/// All living agents.
 #[derive(Debug, Default)]
 pub(crate) struct Team {
-    /// In the order of the tree.
+    /// In tree order.
     members: Vec<Member>,
 }
 
-/// A step in the tree of agents.
+/// A step in the agent tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Parent,
@@ -83,31 +52,31 @@ impl Team {
         self.members.iter().find(|member| member.id == *agent)
     }
 
-    /// Makes sure that an agent is known, which may have done something before anybody told of it.
-    pub(crate) fn meet(&mut self, agent: &AgentId) {
+    /// Adds an agent if it is missing: its first event may come before the list that has it.
+    pub(crate) fn ensure(&mut self, agent: &AgentId) {
         if self.member(agent).is_none() {
             let at = self.members.partition_point(|member| member.id < *agent);
             let member = Member {
                 id: agent.clone(),
                 name: None,
-                state: State::Idle,
+                state: AgentState::Idle,
                 task: String::new(),
                 unread: 0,
                 cost: None,
-                place: Place::Here,
+                runner: Runner::ThisProcess,
             };
             self.members.insert(at, member);
         }
     }
 
-    /// What an agent is seen to do, which the registry tells a moment later.
-    pub(crate) fn set_state(&mut self, agent: &AgentId, state: State) {
+    /// Sets the state of an agent from its events, which are ahead of the agent list.
+    pub(crate) fn set_state(&mut self, agent: &AgentId, state: AgentState) {
         if let Some(member) = self.members.iter_mut().find(|member| member.id == *agent) {
             member.state = state;
         }
     }
 
-    /// The agent that a step leads to.
+    /// The agent that a step leads to, if there is one.
     pub(crate) fn relative(&self, agent: &AgentId, step: Step) -> Option<&AgentId> {
         let parent = agent.parent();
         let is_sibling = |other: &&AgentId| other.parent() == parent;
@@ -120,7 +89,7 @@ impl Team {
         }
     }
 
-    /// An agent by its id, with or without the last slash, or by its name.
+    /// Finds an agent by its ID, with or without the trailing slash, or by its name.
     pub(crate) fn find(&self, named: &str) -> Option<&Member> {
         let slashed = format!("{}/", named.trim_end_matches('/'));
         let is_meant = |member: &&Member| {
@@ -129,7 +98,7 @@ impl Team {
         self.members.iter().rfind(is_meant)
     }
 
-    /// The tree of `/agents`.
+    /// The tree that `/agents` shows.
     pub(crate) fn tree(&self, view: &AgentId) -> String {
         let line = |member: &Member| {
             let mark = if member.id == *view { "*" } else { " " };
@@ -139,10 +108,10 @@ impl Team {
         self.members.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Those that ask the person first, then the tree.
+    /// The agents that wait for approval first, then the others in tree order.
     pub(crate) fn ranked(&self) -> Vec<&Member> {
         let (mut asking, others): (Vec<&Member>, Vec<&Member>) =
-            self.members.iter().partition(|member| member.state == State::Asking);
+            self.members.iter().partition(|member| member.state == AgentState::Asking);
         asking.extend(others);
         asking
     }
@@ -154,13 +123,13 @@ impl Member {
         let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let mail = if self.unread > 0 { format!(" [mail:{}]", self.unread) } else { String::new() };
         let cost = self.cost.as_ref().map(|cost| format!(" {cost}")).unwrap_or_default();
-        let place = match self.place {
-            Place::Here => "",
-            Place::Elsewhere => " (another terminal)",
-            Place::Nowhere => " (no terminal)",
+        let runner = match self.runner {
+            Runner::ThisProcess => "",
+            Runner::OtherProcess => " (another terminal)",
+            Runner::None => " (no terminal)",
         };
         let task = if self.task.is_empty() { String::new() } else { format!(": {}", self.task) };
-        format!("{}{name} {}{mail}{cost}{place}{task}", self.id, self.state.word())
+        format!("{}{name} {}{mail}{cost}{runner}{task}", self.id, self.state.name())
     }
 }
 
@@ -170,7 +139,7 @@ pub(crate) mod tests {
 
     pub(crate) fn team(ids: &[&str]) -> Team {
         let mut team = Team::default();
-        ids.iter().for_each(|id| team.meet(&AgentId::parse(id).unwrap()));
+        ids.iter().for_each(|id| team.ensure(&AgentId::parse(id).unwrap()));
         team
     }
 
@@ -185,9 +154,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn those_that_ask_come_first() {
+    fn agents_that_wait_for_approval_come_first() {
         let mut team = team(&["0/", "0/0/", "0/1/"]);
-        team.members[2].state = State::Asking;
+        team.members[2].state = AgentState::Asking;
         let ranked: Vec<String> =
             team.ranked().iter().map(|member| member.id.to_string()).collect();
         assert_eq!(ranked, ["0/1/", "0/", "0/0/"]);

@@ -1,21 +1,22 @@
-//! The list that Ctrl+T shows: one line per agent, one of them chosen.
+//! The list that Ctrl+T shows: one line per agent, one of them selected.
 
 use ikigai_conversation::AgentId;
+use ikigai_protocol::AgentState;
 use ratatui_core::text::Line;
 
-use crate::look::{DIM, PLAIN, REVERSED, WARNING};
 use crate::safe::safe_line;
-use crate::team::{Member, State, Team};
+use crate::style::{DIM, PLAIN, REVERSED, WARNING};
+use crate::team::{Member, Team};
 use crate::wrap::fit;
 
-/// The list, with one agent chosen.
+/// The list and its selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TeamView {
     pub(crate) chosen: AgentId,
 }
 
 impl TeamView {
-    /// Chooses the one that is so many lines further down, or up.
+    /// Moves the selection by so many lines, down for positive numbers.
     pub(crate) fn go(&mut self, team: &Team, by: isize) {
         let ranked = team.ranked();
         let at = ranked.iter().position(|member| member.id == self.chosen).unwrap_or(0);
@@ -25,7 +26,7 @@ impl TeamView {
         }
     }
 
-    /// The list as rows; `last_action` says what an agent did last.
+    /// The list as rows; `last_action` describes the last action of an agent.
     pub(crate) fn rows(
         &self,
         team: &Team,
@@ -35,7 +36,7 @@ impl TeamView {
     ) -> Vec<Line<'static>> {
         let ranked = team.ranked();
         let chosen = ranked.iter().position(|member| member.id == self.chosen).unwrap_or(0);
-        // The chosen one is always seen.
+        // The selection is always visible.
         let from = (chosen + 1).saturating_sub(height.saturating_sub(1));
         let head = Line::styled(fit("Team: a digit or Enter goes there, Esc closes", width), DIM);
         let shown = ranked.iter().enumerate().skip(from).take(height.saturating_sub(1));
@@ -46,8 +47,8 @@ impl TeamView {
             let text = safe_line(&format!("{digit} {}{action}", member.line()));
             let style = match (number == chosen, member.state) {
                 (true, _) => REVERSED,
-                (false, State::Asking) => WARNING,
-                (false, State::Idle | State::Waiting | State::Tool) => PLAIN,
+                (false, AgentState::Asking) => WARNING,
+                (false, AgentState::Idle | AgentState::Waiting | AgentState::Tool) => PLAIN,
             };
             Line::styled(fit(&text, width), style)
         };

@@ -1,4 +1,4 @@
-//! The terminal itself: taken over, and given back as it was after every way out.
+//! Taking over the terminal, and restoring it on every way out.
 
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Once;
@@ -24,42 +24,43 @@ use crate::app::App;
 use crate::backend::Ansi;
 use crate::safe::safe_line;
 
-/// A whole frame goes out in one write: half a frame is seen as flicker.
+/// A whole frame fits into one write: half a frame would flicker.
 const FRAME_BYTES: usize = 64 * 1024;
 
-/// The wheel as arrow keys on the alternate screen: saved, then switched on; and as it was before.
+/// Sends the wheel as arrow keys on the alternate screen: saves the setting, then switches it on.
 const WHEEL_AS_ARROWS: &str = "\x1b[?1007s\x1b[?1007h";
+/// Restores the saved setting.
 const WHEEL_AS_BEFORE: &str = "\x1b[?1007r";
 
-/// Who has the mouse.
+/// Who gets mouse events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mouse {
-    /// The terminal, so that selecting works as everywhere.
+    /// The terminal, so that selecting text works as usual.
     Terminal,
     /// The program (`--mouse`).
     Captured,
 }
 
-/// How a person is called back to the terminal.
+/// How to draw the user's attention to the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bell {
-    /// By the bell.
+    /// With the bell.
     Plain,
-    /// By a notification of the terminal's (OSC 9), where it is known to have them.
+    /// With a desktop notification (OSC 9), for terminals that are known to support it.
     Notification,
 }
 
-/// The terminal while it is ours. Dropping it gives it back.
+/// The terminal while we own it. Dropping this restores it.
 pub(crate) struct Screen {
     terminal: Terminal<Ansi<BufWriter<Ours>>>,
     mouse: Mouse,
     bell: Bell,
 }
 
-/// Whether there is something to be given back.
+/// Whether the terminal has to be restored.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal as long as it is ours: what is written later was meant for the screen, and goes nowhere.
+/// Writes to the terminal while we own it. Later output was meant for the screen and is discarded.
 struct Ours(Stdout);
 
 impl Write for Ours {
@@ -85,31 +86,32 @@ impl Screen {
     }
 
     pub(crate) fn draw(&mut self, app: &mut App, now: Duration) -> io::Result<()> {
-        // A panic on another thread has given it back.
+        // A panic on another thread has restored the terminal.
         if !IS_TAKEN.load(Ordering::SeqCst) {
             self.reclaim()?;
         }
         self.terminal.autoresize()?;
         let cursor = app.draw(self.terminal.get_frame().buffer_mut(), now);
-        // Only now: a panic while it is drawn would leave this in the buffer, and then the terminal waits for an end.
+        // Not earlier: after a panic while drawing, this would stay in the buffer and the terminal
+        // would wait for the end.
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.apply_buffer_with_cursor(cursor)?;
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
-    /// The next frame is drawn whole, whatever the terminal shows now.
+    /// Makes the next frame draw every cell.
     pub(crate) fn forget(&mut self) -> io::Result<()> {
         self.terminal.clear()
     }
 
-    /// Gives the terminal to somebody else for a while.
+    /// Gives the terminal to another program for a while.
     pub(crate) fn lend(&mut self) {
         restore();
     }
 
-    /// Takes it again, whatever was done to it meanwhile.
+    /// Takes the terminal over again, in whatever state it is.
     pub(crate) fn reclaim(&mut self) -> io::Result<()> {
-        // What is taken once more has to be given back once more: some of it is a stack.
+        // Some of these settings are stacks: pushing twice would need popping twice.
         restore();
         take(self.mouse)?;
         self.forget()
@@ -143,7 +145,7 @@ fn take(mouse: Mouse) -> io::Result<()> {
         EnterAlternateScreen,
         EnableBracketedPaste,
         EnableFocusChange,
-        // So that Shift+Enter can be told from Enter, where the terminal can; others pass over it.
+        // Distinguishes Shift+Enter from Enter, if the terminal can; others ignore it.
         PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES),
     )?;
     match mouse {
@@ -153,13 +155,13 @@ fn take(mouse: Mouse) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Gives the terminal back as it was. It may be called at any time, from any thread, more than once.
+/// Restores the terminal. Can be called at any time, from any thread, more than once.
 fn restore() {
     if !IS_TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
     let mut stdout = io::stdout();
-    // A terminal that is gone needs nothing any more.
+    // The terminal may be gone.
     let _ = execute!(
         stdout,
         EndSynchronizedUpdate,
@@ -175,7 +177,7 @@ fn restore() {
     let _ = disable_raw_mode();
 }
 
-/// What a panic says is to be read on the normal screen.
+/// Restores the terminal before a panic prints its message.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

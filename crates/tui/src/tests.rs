@@ -1,4 +1,4 @@
-//! The screen as a person sees it: news and keys go in, rows and effects come out.
+//! The screen as the user sees it: updates and keys go in, rows and effects come out.
 
 mod agents;
 mod anything;
@@ -9,20 +9,21 @@ mod typing;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time, ToolCallId};
+use ikigai_conversation::{
+    AgentId, Message, MessageId, Mode, NewMessage, ResponseId, Time, ToolCallId,
+};
 use ikigai_protocol::{Command, Event, EventKind, Request, StartReason, StopReason, TurnEnd};
-use ikigai_tools::Mode;
 use ratatui_core::backend::TestBackend;
 use ratatui_core::layout::Size;
 use ratatui_core::terminal::Terminal;
 
-use crate::app::{Act, App, Setup};
-use crate::look::Colours;
-use crate::news::{Effect, News};
+use crate::app::{Action, App, Setup};
 use crate::status::tests::status;
+use crate::style::Colours;
 use crate::typed::Typed;
+use crate::update::{Effect, Update};
 
-/// A screen with a person before it and agents behind it.
+/// A screen with a user and agents.
 struct Stage {
     app: App,
     terminal: Terminal<TestBackend>,
@@ -38,12 +39,12 @@ impl Stage {
     fn with(width: u16, height: u16, mode: Mode, colours: Colours) -> Stage {
         let setup = Setup { view: agent("0/"), status: status(mode), colours };
         let mut app = App::new(setup, Size::new(width, height));
-        assert_eq!(app.take_acts(), [Act::Effect(Effect::Recall(agent("0/")))]);
+        assert_eq!(app.take_actions(), [Action::Effect(Effect::LoadLog(agent("0/")))]);
         let terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         Stage { app, terminal, now: Duration::from_secs(10), last_id: 0 }
     }
 
-    /// What is on the screen, without the spaces at the end of rows.
+    /// The rows of the screen, without trailing spaces.
     fn rows(&mut self) -> Vec<String> {
         let (app, now) = (&mut self.app, self.now);
         self.terminal
@@ -109,14 +110,14 @@ impl Stage {
         self.key(KeyCode::Enter);
     }
 
-    fn happens(&mut self, id: &str, kind: EventKind) {
+    fn emits(&mut self, id: &str, kind: EventKind) {
         let event = Event { agent: agent(id), kind };
-        self.app.take(News::Event(event), self.now);
+        self.app.update(Update::Event(event), self.now);
     }
 
     fn logs(&mut self, id: &str, message: NewMessage) {
         let message = self.message(id, message);
-        self.happens(id, EventKind::Message(message));
+        self.emits(id, EventKind::Message(message));
     }
 
     fn message(&mut self, id: &str, message: NewMessage) -> Message {
@@ -125,11 +126,11 @@ impl Stage {
     }
 
     fn starts(&mut self, id: &str) {
-        self.happens(id, EventKind::TurnStarted(StartReason::UserMessage));
+        self.emits(id, EventKind::TurnStarted(StartReason::UserMessage));
     }
 
     fn streams(&mut self, id: &str, text: &str) {
-        self.happens(id, EventKind::TextDelta(text.to_owned()));
+        self.emits(id, EventKind::TextDelta(text.to_owned()));
     }
 
     fn answers(&mut self, id: &str, text: &str) {
@@ -144,7 +145,7 @@ impl Stage {
             error: None,
             can_continue: false,
         };
-        self.happens(id, EventKind::TurnEnded(done));
+        self.emits(id, EventKind::TurnEnded(done));
     }
 
     /// A call and its result.
@@ -158,13 +159,13 @@ impl Stage {
         self.logs(id, NewMessage::tool_result(&body, output));
     }
 
-    /// What was wanted since the last time, without the news on typing.
-    fn acts(&mut self) -> Vec<Act> {
-        let mut acts = self.app.take_acts();
-        acts.retain(|act| {
-            !matches!(act, Act::Effect(Effect::Drafting { .. } | Effect::Remember(_)))
+    /// Takes the pending actions, without those about drafts and the history.
+    fn actions(&mut self) -> Vec<Action> {
+        let mut actions = self.app.take_actions();
+        actions.retain(|action| {
+            !matches!(action, Action::Effect(Effect::Drafting { .. } | Effect::AddToHistory(_)))
         });
-        acts
+        actions
     }
 }
 
@@ -172,10 +173,10 @@ fn agent(id: &str) -> AgentId {
     AgentId::parse(id).unwrap()
 }
 
-fn order(id: &str, command: Command) -> Act {
-    Act::Effect(Effect::Request(Request { agent: agent(id), command }))
+fn request(id: &str, command: Command) -> Action {
+    Action::Effect(Effect::Request(Request { agent: agent(id), command }))
 }
 
-fn say(id: &str, text: &str) -> Act {
-    order(id, Command::Say { text: text.to_owned() })
+fn say(id: &str, text: &str) -> Action {
+    request(id, Command::Say { text: text.to_owned() })
 }

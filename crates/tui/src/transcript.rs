@@ -1,7 +1,7 @@
-//! What a person reads of an agent: its log as blocks, and the answer that is arriving.
+//! The visible conversation of an agent: its log as blocks, and the answer that is streaming.
 //!
-//! Only what is seen is laid out, and what was laid out is kept until it changes. Nobody knows how many rows the whole has:
-//! the position is a block and a row in it, and scrolling walks from there.
+//! Only visible blocks are laid out, and layouts are cached until a block changes. The total number
+//! of rows is never known: the position is a block and a row in it, and scrolling walks from there.
 
 mod block;
 mod parts;
@@ -12,39 +12,38 @@ use std::collections::VecDeque;
 use ikigai_conversation::{
     Approval, Body, CallSummary, Decision, Message, MessageId, ToolCall, ToolResult,
 };
+use ikigai_protocol::RECALLED;
 
 use crate::safe::safe_line;
 pub(crate) use block::Tone;
-use block::{Block, What};
+use block::{Block, Content};
 use parts::{Part, Parts};
-use scroll::Place;
+use scroll::Position;
 pub(crate) use scroll::Window;
 
-/// What is kept of a conversation for scrolling back. More than anybody reads; the log has the rest.
+/// The limit of the scrollback: more than the user reads. The log has the rest.
 const LIMIT_BYTES: usize = 32 * 1024 * 1024;
-/// So much of a log is shown again: more than anybody scrolls through, and taken up before anybody waits.
-pub const RECALLED: u32 = 10_000;
-/// How many blocks stay laid out: some screens full, in both directions.
+/// How many layouts are cached: several screens in both directions.
 const LAID_OUT: usize = 512;
 
 /// An agent's conversation on the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     blocks: VecDeque<Block>,
-    /// The number of the first block in `blocks`; numbers are never given twice.
+    /// The number of the first block in `blocks`. Numbers are never reused.
     first: usize,
     bytes: usize,
-    /// The numbers of blocks that are laid out, the longest ago first.
+    /// The numbers of blocks with a cached layout, the oldest layout first.
     laid_out: VecDeque<usize>,
-    /// The answer that is arriving.
+    /// The answer that is streaming.
     live: Option<Live>,
     last_answer: Option<String>,
-    /// The names of marks, the newest last.
+    /// The labels of marks, the latest last.
     marks: Vec<String>,
-    place: Place,
+    position: Position,
 }
 
-/// An answer that arrives.
+/// An answer that is streaming.
 #[derive(Debug, Default)]
 struct Live {
     /// The number of its first block.
@@ -56,16 +55,16 @@ struct Live {
 }
 
 impl Transcript {
-    /// A message of the log.
+    /// Adds a message of the log.
     pub(crate) fn record(&mut self, message: &Message) {
         let id = Some(message.id);
         let content = message.content.as_str();
         match &message.body {
-            Body::User => self.push(id, What::Said(content.to_owned())),
+            Body::User => self.push(id, Content::Said(content.to_owned())),
             Body::Assistant(_) => self.record_answer(message.id, content),
             Body::ToolCall(call) => self.record_call(message.id, call),
             Body::ToolResult(result) => self.record_result(id, result, content),
-            Body::Notification(_) => self.push(id, What::note(Tone::Dim, content)),
+            Body::Notification(_) => self.push(id, Content::note(Tone::Dim, content)),
             Body::Summary(_) => self.rule(id, "what was said before is summed up from here on"),
             Body::Fork(fork) => self.rule(id, &format!("forked by {}", fork.parent)),
             Body::Mark(mark) => self.record_mark(id, mark.label.as_deref()),
@@ -77,18 +76,20 @@ impl Transcript {
             Body::Clear => self.rule(id, "a fresh context"),
             Body::Kill(kill) => {
                 let killed: Vec<String> = kill.killed.iter().map(ToString::to_string).collect();
-                self.push(id, What::note(Tone::Dim, &format!("killed: {}", killed.join(", "))));
+                self.push(id, Content::note(Tone::Dim, &format!("killed: {}", killed.join(", "))));
             }
-            Body::Approval(approval) => self.push(id, What::note(Tone::Dim, &answered(approval))),
+            Body::Approval(approval) => {
+                self.push(id, Content::note(Tone::Dim, &answered(approval)))
+            }
             Body::Command(command) => {
-                self.push(id, What::note(Tone::Dim, &format!("❯ {}", command.command)));
+                self.push(id, Content::note(Tone::Dim, &format!("❯ {}", command.command)));
             }
-            Body::Interrupted(_) => self.push(id, What::note(Tone::Fault, "interrupted")),
+            Body::Interrupted(_) => self.push(id, Content::note(Tone::Fault, "interrupted")),
             Body::System | Body::Usage(_) | Body::Trim(_) => {}
         }
     }
 
-    /// A piece of an answer.
+    /// Adds a delta of the answer.
     pub(crate) fn stream(&mut self, delta: &str) {
         let from = self.end();
         let live = self.live.get_or_insert_with(|| Live { from, ..Live::default() });
@@ -109,35 +110,35 @@ impl Transcript {
         }
     }
 
-    /// The text that is arriving is void.
-    pub(crate) fn void(&mut self) {
+    /// Discards the streaming answer.
+    pub(crate) fn discard_stream(&mut self) {
         let Some(live) = self.live.take() else { return };
         self.forget_layouts();
         let keep = live.from.saturating_sub(self.first).min(self.blocks.len());
         for block in self.blocks.split_off(keep) {
-            match block.is_arriving() {
+            match block.is_streaming() {
                 true => self.bytes -= block.bytes,
                 false => self.blocks.push_back(block),
             }
         }
-        if matches!(self.place, Place::At { block, .. } if block >= self.end()) {
-            self.place = Place::End;
+        if matches!(self.position, Position::At { block, .. } if block >= self.end()) {
+            self.position = Position::End;
         }
     }
 
-    /// The turn is over. What arrived and did not get into the log is no part of the conversation any more.
-    pub(crate) fn settle_live(&mut self) {
+    /// Ends the turn. Streamed text that is not in the log is not part of the conversation.
+    pub(crate) fn end_stream(&mut self) {
         let Some(live) = self.live.take() else { return };
         let blocks = self.blocks.iter_mut().skip(live.from.saturating_sub(self.first));
-        blocks.filter(|block| block.is_arriving()).for_each(Block::dim);
+        blocks.filter(|block| block.is_streaming()).for_each(Block::dim);
     }
 
-    /// Something that is not in the log: the answer to a command, a warning.
-    pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
-        self.push(None, What::note(tone, text));
+    /// Adds a note that is not in the log: the reply to a command, a warning.
+    pub(crate) fn note(&mut self, tone: Tone, text: &str) {
+        self.push(None, Content::note(tone, text));
     }
 
-    /// Puts an earlier part of the log before what is here already.
+    /// Inserts an earlier part of the log before the present blocks.
     pub(crate) fn recall(&mut self, log: &[Message]) {
         let known = self.blocks.iter().find_map(|block| block.message);
         let is_earlier = |message: &&Message| known.is_none_or(|known| message.id < known);
@@ -151,7 +152,8 @@ impl Transcript {
         }
         whole.marks.append(&mut self.marks);
         self.marks = whole.marks;
-        // The new blocks get lower numbers, so that nothing else has to be renumbered: all is moved up first.
+        // The new blocks take the first numbers, and all references to the present ones are
+        // shifted.
         let shift = whole.blocks.len();
         self.forget_layouts();
         for block in whole.blocks.into_iter().rev() {
@@ -162,18 +164,18 @@ impl Transcript {
             live.from += shift;
             live.tail = live.tail.map(|tail| tail + shift);
         }
-        if let Place::At { block, .. } = &mut self.place {
+        if let Position::At { block, .. } = &mut self.position {
             *block += shift;
         }
         self.bound();
     }
 
-    /// The last whole answer.
+    /// The last complete answer.
     pub(crate) fn last_answer(&self) -> Option<&str> {
         self.last_answer.as_deref()
     }
 
-    /// The marks that there are.
+    /// The labels of all marks.
     pub(crate) fn marks(&self) -> &[String] {
         &self.marks
     }
@@ -183,17 +185,17 @@ impl Transcript {
         match &self.live {
             Some(live) if live.text == content => self.keep_live(id),
             Some(_) | None => {
-                self.void();
+                self.discard_stream();
                 self.push_answer(id, content);
             }
         }
     }
 
-    /// It was all shown as it arrived.
+    /// Keeps the streamed blocks: they show the whole answer.
     fn keep_live(&mut self, id: MessageId) {
         let Some(live) = self.live.take() else { return };
         let blocks = self.blocks.iter_mut().skip(live.from.saturating_sub(self.first));
-        blocks.filter(|block| block.is_arriving()).for_each(|block| block.message = Some(id));
+        blocks.filter(|block| block.is_streaming()).for_each(|block| block.message = Some(id));
     }
 
     fn push_answer(&mut self, id: MessageId, content: &str) {
@@ -201,18 +203,18 @@ impl Transcript {
         let mut is_first = true;
         let finished = parts.push(content);
         for part in finished.into_iter().chain([parts.into_tail()]) {
-            self.push(Some(id), What::Answer { part, is_first });
+            self.push(Some(id), Content::Answer { part, is_first });
             is_first = false;
         }
     }
 
     fn record_call(&mut self, id: MessageId, call: &ToolCall) {
         self.live = None;
-        self.push(Some(id), What::Call(CallSummary::of(call).to_string()));
+        self.push(Some(id), Content::Call(CallSummary::of(call).to_string()));
     }
 
     fn record_result(&mut self, id: Option<MessageId>, result: &ToolResult, content: &str) {
-        self.push(id, What::result(result, content));
+        self.push(id, Content::result(result, content));
     }
 
     fn record_mark(&mut self, id: Option<MessageId>, label: Option<&str>) {
@@ -224,10 +226,10 @@ impl Transcript {
     }
 
     fn rule(&mut self, id: Option<MessageId>, text: &str) {
-        self.push(id, What::Rule(safe_line(text)));
+        self.push(id, Content::Rule(safe_line(text)));
     }
 
-    /// What a rewind hides from the model is still there to be read.
+    /// Dims what a rewind hides from the model; the user can still read it.
     fn dim_after(&mut self, last: MessageId) {
         for block in self.blocks.iter_mut().rev() {
             match block.message {
@@ -237,19 +239,19 @@ impl Transcript {
         }
     }
 
-    /// Begins a further part of what is arriving.
+    /// Starts the next part of the streaming answer.
     fn push_tail(&mut self, part: Part) {
         let number = self.end();
         let Some(live) = &mut self.live else { return };
         let is_first = live.tail.replace(number).is_none();
-        self.push(None, What::Answer { part, is_first });
+        self.push(None, Content::Answer { part, is_first });
     }
 
     fn change_tail(&mut self, change: impl FnOnce(&mut Part)) {
         let tail = self.live.as_ref().and_then(|live| live.tail);
         let Some(index) = tail.and_then(|tail| tail.checked_sub(self.first)) else { return };
         let Some(block) = self.blocks.get_mut(index) else { return };
-        if let What::Answer { part, .. } = &mut block.what {
+        if let Content::Answer { part, .. } = &mut block.content {
             let before = part.text.len();
             change(part);
             block.layout = None;
@@ -258,15 +260,15 @@ impl Transcript {
         }
     }
 
-    fn push(&mut self, message: Option<MessageId>, what: What) {
-        let is_after_its_like = self.blocks.back().is_some_and(|last| last.what.joins(&what));
-        let block = Block::new(message, what, is_after_its_like);
+    fn push(&mut self, message: Option<MessageId>, content: Content) {
+        let is_joined = self.blocks.back().is_some_and(|last| last.content.joins(&content));
+        let block = Block::new(message, content, is_joined);
         self.bytes += block.bytes;
         self.blocks.push_back(block);
         self.bound();
     }
 
-    /// The number of the block that comes next.
+    /// The number of the next block.
     fn end(&self) -> usize {
         self.first + self.blocks.len()
     }
@@ -305,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_calls_changed_is_bounded_like_all_else() {
+    fn diffs_count_towards_the_scrollback_limit() {
         let mut transcript = Transcript::default();
         let call = NewMessage::tool_call(ToolCallId::new("c"), "x", "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = call.body else { unreachable!("it is one") };

@@ -1,17 +1,17 @@
-//! What comes from the terminal: keys, pastes, and the wheel told from arrow keys.
+//! Input from the terminal: keys and pastes, and the wheel as distinct from arrow keys.
 
 use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 use ratatui_core::layout::Size;
 
-/// Behind an arrow key so long is waited for more of them.
+/// How long to wait for more arrow keys after one.
 pub(crate) const BURST: Duration = Duration::from_millis(3);
 
-/// Rows that a wheel's step scrolls when the mouse is captured.
+/// Rows per step of the wheel when the mouse is captured.
 const WHEEL: isize = 3;
 
-/// What a person did.
+/// An input of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
     Key(KeyEvent),
@@ -23,8 +23,8 @@ pub(crate) enum Typed {
     FocusLost,
 }
 
-/// Sorts events that came at once. On the alternate screen terminals send the wheel as several arrow keys in one
-/// write; no hand is that fast.
+/// Converts events that arrived together. On the alternate screen, terminals send the wheel as
+/// several arrow keys in one write; no user types that fast.
 pub(crate) fn sort(events: Vec<Event>) -> Vec<Typed> {
     let mut sorted: Vec<Typed> = Vec::new();
     let mut events = events.into_iter().peekable();
@@ -45,7 +45,7 @@ pub(crate) fn sort(events: Vec<Event>) -> Vec<Typed> {
     sorted
 }
 
-/// Whether more of it may follow at once.
+/// Whether it may be the first arrow key of a burst.
 pub(crate) fn may_be_wheel(event: &Event) -> bool {
     arrow(event).is_some()
 }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_arrows_is_the_wheel_and_one_arrow_is_a_key() {
+    fn a_burst_of_arrow_keys_is_the_wheel_and_a_single_one_is_a_key() {
         let up = || key(KeyCode::Up);
         assert_eq!(sort(vec![up(), up(), up()]), [Typed::Wheel(-3)]);
         let alone = sort(vec![up(), key(KeyCode::Down), key(KeyCode::Char('x'))]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_key_does_nothing() {
+    fn releasing_a_key_does_nothing() {
         let mut event = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
         event.kind = KeyEventKind::Release;
         assert_eq!(sort(vec![Event::Key(event)]), []);

@@ -1,20 +1,20 @@
-//! Lines that are wider than the screen, broken into rows.
+//! Wraps lines that are wider than the screen into rows.
 
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Where a line may be broken.
+/// Where a line may break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Breaks {
-    /// Between words, and inside a word only when it is wider than a row.
+    /// Between words, and inside a word only if it is wider than a row.
     Words,
     /// Anywhere: code and output keep their columns.
     Anywhere,
 }
 
-/// What stands before the rows of a line: before the first, and before all others.
+/// The prefix of the rows of a line: of the first one, and of all others.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Margin {
     pub(crate) first: Vec<Span<'static>>,
@@ -22,25 +22,25 @@ pub(crate) struct Margin {
 }
 
 impl Margin {
-    /// A prefix, and as many spaces under it.
+    /// A prefix for the first row, and as many spaces for the others.
     pub(crate) fn hanging(prefix: &str, style: Style) -> Margin {
         let rest = vec![Span::raw(" ".repeat(prefix.width()))];
         Margin { first: vec![Span::styled(prefix.to_owned(), style)], rest }
     }
 
-    /// The same before every row.
+    /// The same prefix for every row.
     pub(crate) fn even(prefix: &str, style: Style) -> Margin {
         let span = Span::styled(prefix.to_owned(), style);
         Margin { first: vec![span.clone()], rest: vec![span] }
     }
 
-    /// From now on the first row was written.
-    pub(crate) fn begun(&mut self) {
+    /// Marks the first row as written.
+    pub(crate) fn finish_first_row(&mut self) {
         self.first.clone_from(&self.rest);
     }
 }
 
-/// Breaks a line, whose text is safe, into rows of at most `width` columns, margins included. There is always at
+/// Breaks a line of safe text into rows of at most `width` columns, including margins. Returns at
 /// least one row.
 pub(crate) fn wrap(
     spans: &[Span<'_>],
@@ -48,7 +48,7 @@ pub(crate) fn wrap(
     margin: &Margin,
     breaks: Breaks,
 ) -> Vec<Line<'static>> {
-    // A margin that leaves no room is the caller's trouble, not a reason to loop.
+    // A margin that leaves no room is the caller's mistake, but must not cause an endless loop.
     let room = |margin: &[Span<'_>]| width.saturating_sub(width_of(margin)).max(1);
     let mut rows = Rows {
         room: room(&margin.first),
@@ -61,7 +61,7 @@ pub(crate) fn wrap(
     };
     for span in spans {
         let style = span.style;
-        // Most text is plain, and there a character is a grapheme that takes a cell.
+        // Most text is ASCII, where each character is a grapheme that takes one cell.
         if span.content.is_ascii() {
             let texts = (0..span.content.len()).map(|at| &span.content[at..=at]);
             texts.for_each(|text| rows.push(Atom { text, width: 1, style }, breaks));
@@ -73,7 +73,7 @@ pub(crate) fn wrap(
     rows.finish()
 }
 
-/// Something that stands in one cell, or in two.
+/// A grapheme, in one cell or two.
 #[derive(Clone, Copy)]
 struct Atom<'a> {
     text: &'a str,
@@ -82,13 +82,13 @@ struct Atom<'a> {
 }
 
 struct Rows<'a> {
-    /// Columns for text in the row that is being filled.
+    /// Columns for text in the current row.
     room: usize,
-    /// The same for the rows behind it.
+    /// The same for the rows after it.
     rest_room: usize,
     margin: &'a Margin,
     rows: Vec<Line<'static>>,
-    /// The row that is being filled, without its margin.
+    /// The current row, without its margin.
     row: Vec<Atom<'a>>,
     used: usize,
     /// The last space in `row`.
@@ -114,7 +114,7 @@ impl<'a> Rows<'a> {
         self.row.push(atom);
     }
 
-    /// Ends the row at a space; what follows goes to the next one.
+    /// Ends the row at a space; the rest moves to the next row.
     fn end_row_at(&mut self, space: usize) {
         let rest = self.row.split_off(space + 1);
         self.row.pop();
@@ -146,12 +146,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// How many columns some spans take.
+/// The width of spans in columns.
 pub(crate) fn width_of(spans: &[Span<'_>]) -> usize {
     spans.iter().map(|span| span.content.width()).sum()
 }
 
-/// The beginning of a text that fits, with `…` where it was cut.
+/// Truncates text to a width, with `…` at the cut.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_break_between_words_and_words_only_when_they_must() {
+    fn rows_break_between_words_and_inside_only_if_needed() {
         check("one two three", 9, Breaks::Words, &["● one two", "  three"]);
         check("abcdefghij", 6, Breaks::Words, &["● abcd", "  efgh", "  ij"]);
         check("a b c", 3, Breaks::Words, &["● a", "  b", "  c"]);
@@ -200,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_never_stand_half_in_a_row() {
+    fn wide_characters_are_never_split() {
         check("日本語", 7, Breaks::Words, &["● 日本", "  語"]);
     }
 
     #[test]
-    fn a_text_that_is_cut_says_so() {
+    fn truncated_text_ends_with_an_ellipsis() {
         assert_eq!(
             [fit("abc", 3), fit("abcd", 3), fit("日本語", 4), fit("x", 0)],
             ["abc", "ab…", "日…", ""]
@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_fit_and_nothing_but_spaces_is_lost(text in any::<String>(), width in 4usize..50) {
+        fn rows_fit_and_only_spaces_are_lost(text in any::<String>(), width in 4usize..50) {
             let text = safe_line(&text);
             let rows = wrap(&[Span::raw(&*text)], width, &Margin::default(), Breaks::Words);
             prop_assert!(rows.iter().all(|row| row.width() <= width));

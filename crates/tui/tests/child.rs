@@ -1,29 +1,28 @@
-//! The other side of the pseudo-terminal: this same test binary once more, with a screen and agents that follow a script.
-//! It answers whatever is said with the same; only at `panic` it does what it was told.
+//! The program on the pseudo-terminal: this test binary again, with a screen and scripted agents.
+//! They echo each message; only `panic` makes them panic.
 
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, MessageId, NewMessage, ResponseId, Time};
+use ikigai_conversation::{AgentId, MessageId, Mode, NewMessage, ResponseId, Time};
 use ikigai_protocol::{Command, Event, EventKind, Request, StartReason, StopReason, TurnEnd};
-use ikigai_tools::Mode;
-use ikigai_tui::{Bell, Colours, Effect, Feed, Mouse, News, Options, Setup, Status, feed, run};
+use ikigai_tui::{Bell, Colours, Effect, Feed, Mouse, Options, Setup, Status, Update, feed, run};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Not a test: the tests of `terminal.rs` start it on a terminal of theirs.
+/// Not a test: the tests in `terminal.rs` start it on their own terminals.
 #[test]
-#[ignore = "it needs a terminal of its own"]
+#[ignore = "it needs its own terminal"]
 fn plays_the_agents() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let farewell = runtime.block_on(play());
-    println!("\r\nfarewell: {farewell:?}");
+    let summary = runtime.block_on(play());
+    println!("\r\nsummary: {summary:?}");
     runtime.shutdown_background();
 }
 
-async fn play() -> ikigai_tui::Farewell {
-    let (feed, arrivals) = feed();
-    // Effects are taken at once.
+async fn play() -> ikigai_tui::ExitSummary {
+    let (feed, updates) = feed();
+    // Effects are handled at once.
     let (effects, wanted) = mpsc::channel(16);
     let ending = CancellationToken::new();
     let end = ending.clone();
@@ -32,11 +31,11 @@ async fn play() -> ikigai_tui::Farewell {
         terminate.recv().await;
         end.cancel();
     });
-    tokio::spawn(obey(feed, wanted));
+    tokio::spawn(respond(feed, wanted));
     let setup =
         Setup { view: AgentId::top_level(0), status: status(None), colours: Colours::Sixteen };
     let options = Options { mouse: Mouse::Terminal, bell: Bell::Plain };
-    run(setup, options, arrivals, effects, ending).await.unwrap()
+    run(setup, options, updates, effects, ending).await.unwrap()
 }
 
 fn status(label: Option<&str>) -> Status {
@@ -52,22 +51,22 @@ fn status(label: Option<&str>) -> Status {
     }
 }
 
-async fn obey(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
+async fn respond(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
     let mut last_id = 0;
     while let Some(effect) = wanted.recv().await {
         match effect {
             Effect::Request(Request { agent, command: Command::Say { text } }) => {
                 echo(&feed, &agent, &text, &mut last_id).await;
             }
-            Effect::Edit(text) => feed.give(News::Edited(Some(format!("{text} edited")))),
+            Effect::OpenEditor(text) => feed.send(Update::Edited(Some(format!("{text} edited")))),
             _ => {}
         }
     }
 }
 
-/// Answers with what was said, in pieces.
+/// Answers with the message, in deltas.
 async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
-    let give = |kind| feed.give(News::Event(Event { agent: agent.clone(), kind }));
+    let give = |kind| feed.send(Update::Event(Event { agent: agent.clone(), kind }));
     let mut log = |message: NewMessage| {
         *last_id += 1;
         let id = MessageId::new(*last_id).unwrap();
@@ -76,8 +75,8 @@ async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
     give(EventKind::TurnStarted(StartReason::UserMessage));
     log(NewMessage::user(text));
     if text == "panic" {
-        feed.give(News::Told { agent: agent.clone(), text: "about to panic".to_owned() });
-        std::thread::spawn(|| panic!("as it was told")).join().unwrap_err();
+        feed.send(Update::Note { agent: agent.clone(), text: "about to panic".to_owned() });
+        std::thread::spawn(|| panic!("scripted panic")).join().unwrap_err();
         return;
     }
     let answer = format!("You said: **{text}**");
@@ -88,6 +87,6 @@ async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
     log(NewMessage::assistant(&*answer, ResponseId::new("r")));
     let done = TurnEnd { stop: StopReason::Stop, text: answer, error: None, can_continue: false };
     give(EventKind::TurnEnded(done));
-    // Whoever has seen this has seen all of the answer.
-    feed.give(News::Status(status(Some("answered"))));
+    // Once this is visible, so is the whole answer.
+    feed.send(Update::Status(status(Some("answered"))));
 }

@@ -11,13 +11,13 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-/// Longer than anything takes on a machine that does other things.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any step takes on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
-    /// The program's end, kept open so that its modes can be looked at.
+    /// The program's end, kept open for reading its modes.
     other_end: File,
     shown: Arc<Mutex<Vec<u8>>>,
 }
@@ -36,7 +36,7 @@ impl Terminal {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child::plays_the_agents", "--ignored", "--nocapture"])
             .env_remove("NO_COLOR")
-            // Stopping a program stops its group.
+            // Stopping the program stops its process group.
             .process_group(0)
             .stdin(end())
             .stdout(end())
@@ -71,12 +71,12 @@ impl Terminal {
         Pid::from_child(&self.child)
     }
 
-    /// What was written to the terminal so far.
+    /// The output to the terminal so far.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
-    /// Forgets what was shown so far.
+    /// Discards the output so far.
     pub(crate) fn forget(&self) {
         self.shown.lock().unwrap().clear();
     }
@@ -86,12 +86,12 @@ impl Terminal {
         self.wait_for_times(text, 1);
     }
 
-    /// Waits until a text has been written so often.
+    /// Waits until a text has been written so many times.
     #[track_caller]
     pub(crate) fn wait_for_times(&self, text: &str, times: usize) {
-        let begun = Instant::now();
+        let start = Instant::now();
         while self.text().matches(text).count() < times {
-            assert!(begun.elapsed() < PATIENCE, "no {text:?} in {:?}", self.text());
+            assert!(start.elapsed() < TIMEOUT, "no {text:?} in {:?}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -99,31 +99,31 @@ impl Terminal {
     /// Waits until the program is stopped.
     #[track_caller]
     pub(crate) fn wait_for_stop(&self) {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let found =
                 waitpid(Some(self.pid()), WaitOptions::UNTRACED | WaitOptions::NOHANG).unwrap();
             if found.is_some_and(|(_, status)| status.stopped()) {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "it does not stop");
+            assert!(start.elapsed() < TIMEOUT, "it does not stop");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// Whether the terminal takes keys one by one.
+    /// Whether the terminal is in raw mode.
     pub(crate) fn is_raw(&self) -> bool {
         !tcgetattr(&self.other_end).unwrap().local_modes.contains(LocalModes::ICANON)
     }
 
     #[track_caller]
     pub(crate) fn finish(mut self) -> String {
-        let begun = Instant::now();
+        let start = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
-            assert!(begun.elapsed() < PATIENCE, "it does not end: {:?}", self.text());
+            assert!(start.elapsed() < TIMEOUT, "it does not end: {:?}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(!self.is_raw(), "the terminal was not given back");
+        assert!(!self.is_raw(), "the terminal was not restored");
         self.wait_for("test result");
         self.text()
     }

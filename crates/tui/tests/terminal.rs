@@ -1,4 +1,4 @@
-//! Taking a terminal over, and giving it back.
+//! Taking over the terminal and restoring it.
 
 use rustix::process::Signal;
 
@@ -6,8 +6,8 @@ use crate::support::Terminal;
 
 const ENTER_ALTERNATE: &str = "\x1b[?1049h";
 const LEAVE_ALTERNATE: &str = "\x1b[?1049l";
-/// All that has to be undone, in any order.
-const UNDONE: [&str; 5] = ["\x1b[?2004l", "\x1b[?1004l", "\x1b[?1007r", "\x1b[<1u", "\x1b[?25h"];
+/// The sequences that restore the terminal, in any order.
+const RESTORING: [&str; 5] = ["\x1b[?2004l", "\x1b[?1004l", "\x1b[?1007r", "\x1b[<1u", "\x1b[?25h"];
 
 fn started() -> Terminal {
     let terminal = Terminal::start();
@@ -17,25 +17,25 @@ fn started() -> Terminal {
 }
 
 #[track_caller]
-fn is_given_back(shown: &str) {
+fn check_restored(shown: &str) {
     let at = shown.rfind(LEAVE_ALTERNATE).expect("the normal screen is back");
     assert!(shown.rfind(ENTER_ALTERNATE) < Some(at));
-    for sequence in UNDONE {
+    for sequence in RESTORING {
         assert!(shown.contains(sequence), "{sequence:?} in {shown:?}");
     }
 }
 
 #[test]
-fn what_is_said_is_answered_and_left_behind() {
+fn a_message_is_answered_and_the_answer_is_in_the_summary() {
     let mut terminal = started();
     terminal.types("hello\r");
     terminal.wait_for("answered");
     terminal.types("\x04");
     let shown = terminal.finish();
-    is_given_back(&shown);
+    check_restored(&shown);
     assert!(
         shown.contains(
-            r#"farewell: Farewell { last_answer: Some("You said: **hello**"), has_spoken: true }"#
+            r#"summary: ExitSummary { last_answer: Some("You said: **hello**"), has_spoken: true }"#
         ),
         "{shown:?}"
     );
@@ -45,7 +45,7 @@ fn what_is_said_is_answered_and_left_behind() {
 fn a_paste_is_one_event_and_is_not_sent() {
     let mut terminal = started();
     terminal.types(&format!("\x1b[200~{}\x1b[201~", "line\r".repeat(12)));
-    // Spaces that are there already are not written again.
+    // Spaces that are on the screen already are not written again.
     terminal.wait_for("[pasted");
     terminal.wait_for("lines]");
     terminal.types("\x03\x04");
@@ -54,29 +54,29 @@ fn a_paste_is_one_event_and_is_not_sent() {
 }
 
 #[test]
-fn a_signal_ends_it_and_the_terminal_is_as_it_was() {
+fn a_signal_quits_and_restores_the_terminal() {
     let terminal = started();
     terminal.signal(Signal::TERM);
-    is_given_back(&terminal.finish());
+    check_restored(&terminal.finish());
 }
 
 #[test]
-fn a_panic_is_read_on_the_normal_screen() {
+fn a_panic_message_is_on_the_normal_screen() {
     let mut terminal = started();
     terminal.types("panic\r");
-    terminal.wait_for("as it was told");
+    terminal.wait_for("scripted panic");
     let shown = terminal.text();
-    let (before, _) = shown.split_once("as it was told").expect("it was told");
-    is_given_back(before);
-    // The screen went on among the shell's lines.
+    let (before, _) = shown.split_once("scripted panic").expect("the message of the panic");
+    check_restored(before);
+    // Regression: the screen kept drawing over the lines of the shell.
     terminal.wait_for_times(ENTER_ALTERNATE, 2);
     terminal.signal(Signal::TERM);
-    is_given_back(&terminal.finish());
+    check_restored(&terminal.finish());
 }
 
-/// Each of these left a layer of it behind.
+/// Regression: each of these left a layer of modes behind.
 #[test]
-fn what_is_taken_twice_is_given_back_twice() {
+fn every_takeover_is_restored() {
     let terminal = started();
     for times in 2..5 {
         terminal.signal(Signal::CONT);
@@ -95,7 +95,7 @@ fn what_is_taken_twice_is_given_back_twice() {
 }
 
 #[test]
-fn the_editor_has_the_terminal_for_itself() {
+fn the_editor_owns_the_terminal() {
     let mut terminal = started();
     terminal.types("draft\x07");
     terminal.wait_for("edited");
@@ -107,9 +107,9 @@ fn the_editor_has_the_terminal_for_itself() {
     terminal.finish();
 }
 
-/// What had been written for the screen came when the screen was gone, and cleared the other one.
+/// Regression: buffered output arrived after the screen was closed, and cleared the normal one.
 #[test]
-fn what_is_not_drawn_any_more_does_not_clear_the_normal_screen() {
+fn late_output_does_not_clear_the_normal_screen() {
     let mut terminal = started();
     terminal.types("\x0c\x04");
     let shown = terminal.finish();
@@ -118,27 +118,27 @@ fn what_is_not_drawn_any_more_does_not_clear_the_normal_screen() {
 }
 
 #[test]
-fn a_resize_draws_anew() {
+fn a_resize_redraws() {
     let terminal = started();
     terminal.forget();
     terminal.resizes(50, 12);
-    // The status stands in the last row now.
+    // The status line is in the last row now.
     terminal.wait_for("\x1b[12;1H");
     terminal.signal(Signal::TERM);
     terminal.finish();
 }
 
 #[test]
-fn a_suspended_screen_comes_back() {
+fn a_suspended_screen_resumes() {
     let mut terminal = started();
     terminal.types("\x1a");
     terminal.wait_for_stop();
-    is_given_back(&terminal.text());
+    check_restored(&terminal.text());
     assert!(!terminal.is_raw());
     terminal.forget();
     terminal.signal(Signal::CONT);
     terminal.wait_for(ENTER_ALTERNATE);
     terminal.wait_for("/help");
     terminal.types("\x04");
-    is_given_back(&terminal.finish());
+    check_restored(&terminal.finish());
 }

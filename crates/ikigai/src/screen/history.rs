@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ikigai_config::Settings;
-use ikigai_tui::News;
+use ikigai_tui::Update;
 use rustix::fs::{FlockOperation, flock};
 
 /// A longer text is not typed twice; it is in the log.
@@ -32,9 +32,9 @@ impl HistoryFile {
     }
 
     /// What was typed. A file that cannot be read is an empty one.
-    pub(super) fn load(&self) -> News {
+    pub(super) fn load(&self) -> Update {
         let texts = self.path.as_deref().and_then(|path| read(path).ok()).unwrap_or_default();
-        News::History { texts: newest(texts, self.size), size: self.size }
+        Update::History { texts: newest(texts, self.size), size: self.size }
     }
 
     /// Adds a text. Nobody waits for it, and a disk that is full is no reason to stop talking.
@@ -119,7 +119,7 @@ mod tests {
 
     fn load(path: &Path, size: usize) -> Vec<String> {
         match (HistoryFile { path: Some(path.to_owned()), size }).load() {
-            News::History { texts, size: kept } if kept == size => texts,
+            Update::History { texts, size: kept } if kept == size => texts,
             other => panic!("{other:?}"),
         }
     }

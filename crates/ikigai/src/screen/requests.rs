@@ -9,7 +9,7 @@ use ikigai_host::OpenSession;
 use ikigai_protocol::{
     Command, CommandError, ModelChoice, QueuedUntil, Reply, Request, render_reply,
 };
-use ikigai_tui::{Drafting, Effect, Feed, Listing, News, Status};
+use ikigai_tui::{Drafting, Effect, Feed, Listing, Status, Update};
 use tokio::sync::mpsc;
 
 use super::editor::edit;
@@ -48,10 +48,10 @@ impl RequestHandler<'_> {
         loop {
             tokio::select! {
                 effect = effects.recv() => match effect {
-                    Some(Effect::Edit(text)) => match self.edit(text, signals).await {
+                    Some(Effect::OpenEditor(text)) => match self.edit(text, signals).await {
                         Some(edited) => {
                             editor_left = Some(Instant::now());
-                            self.feed.give(News::Edited(edited));
+                            self.feed.send(Update::Edited(edited));
                         }
                         None => return Exit::Interrupted,
                     },
@@ -75,7 +75,7 @@ impl RequestHandler<'_> {
         const OFFER: &str = "Enter starts a new agent of the session, Ctrl+D leaves. What you type to this one is not sent.";
         self.tell(self.session.slot().agent(), OFFER.to_owned());
         // An editor that was open is closed by now.
-        self.feed.give(News::Edited(None));
+        self.feed.send(Update::Edited(None));
         loop {
             let effect = tokio::select! {
                 effect = effects.recv() => effect,
@@ -86,7 +86,7 @@ impl RequestHandler<'_> {
                     command: Command::Say { .. } | Command::Continue,
                     ..
                 })) => return Wish::Continue,
-                Some(Effect::Edit(_)) => self.feed.give(News::Edited(None)),
+                Some(Effect::OpenEditor(_)) => self.feed.send(Update::Edited(None)),
                 Some(_) => {}
                 None => return Wish::Leave(Exit::Done),
             }
@@ -115,18 +115,18 @@ impl RequestHandler<'_> {
     async fn take(&mut self, effect: Effect) {
         match effect {
             Effect::Request(request) => self.request(request).await,
-            Effect::Recall(agent) => self.recall(agent).await,
-            Effect::List(listing) => self.list(listing).await,
-            Effect::Remember(text) => self.history.add(text),
+            Effect::LoadLog(agent) => self.recall(agent).await,
+            Effect::LoadList(listing) => self.list(listing).await,
+            Effect::AddToHistory(text) => self.history.add(text),
             Effect::Drafting { agent, draft } => {
                 let command = match draft {
-                    Drafting::Begun => Command::HoldMail,
+                    Drafting::Started => Command::HoldMail,
                     Drafting::Ended => Command::ReleaseMail,
                 };
                 self.start(Request { agent, command }).await;
             }
             // It needs the signals, so it was taken before.
-            Effect::Edit(_) => self.feed.give(News::Edited(None)),
+            Effect::OpenEditor(_) => self.feed.send(Update::Edited(None)),
         }
     }
 
@@ -153,10 +153,10 @@ impl RequestHandler<'_> {
                 Err(CommandError::Closed | CommandError::QueueFull(_)) => {}
                 Ok(reply) => {
                     if let Some(text) = render_reply(&reply, &agent, &directory) {
-                        feed.give(News::Told { agent, text });
+                        feed.send(Update::Note { agent, text });
                     }
                 }
-                Err(error) => feed.give(News::Refused { agent, text: error.to_string() }),
+                Err(error) => feed.send(Update::Error { agent, text: error.to_string() }),
             }
         });
     }
@@ -168,13 +168,13 @@ impl RequestHandler<'_> {
         let mut shown_in = agent.clone();
         if let Reply::Mode { mode, .. } = reply {
             self.status.mode = mode;
-            self.feed.give(News::Status(self.status.clone()));
+            self.feed.send(Update::Status(self.status.clone()));
         }
         if let Reply::Killed(dead) = &reply
             && dead.contains(agent)
             && !dead.contains(&own)
         {
-            self.feed.give(News::View(own.clone()));
+            self.feed.send(Update::View(own.clone()));
             shown_in = own;
         }
         if let Reply::Model(model) = reply {
@@ -187,7 +187,7 @@ impl RequestHandler<'_> {
 
     fn give_model(&self, model: ModelChoice) {
         let ModelChoice { agent, label: model, context_tokens, .. } = model;
-        self.feed.give(News::Model { agent, model, context_tokens });
+        self.feed.send(Update::Model { agent, model, context_tokens });
     }
 
     async fn recall(&self, agent: AgentId) {
@@ -202,7 +202,7 @@ impl RequestHandler<'_> {
         if let Some(greeting) = self.greeting.clone().filter(|_| is_start) {
             self.tell(&agent, greeting);
         }
-        self.feed.give(News::Recalled { agent, log });
+        self.feed.send(Update::Log { agent, log });
     }
 
     async fn execute(&self, request: Request) -> Result<Reply, CommandError> {
@@ -220,17 +220,17 @@ impl RequestHandler<'_> {
         let feed = self.feed.clone();
         tokio::spawn(async move {
             if let Ok(Reply::Files(names) | Reply::Models(names)) = answer.await {
-                feed.give(News::Listed(listing, names));
+                feed.send(Update::List(listing, names));
             }
         });
     }
 
     fn tell(&self, agent: &AgentId, text: String) {
-        self.feed.give(News::Told { agent: agent.clone(), text });
+        self.feed.send(Update::Note { agent: agent.clone(), text });
     }
 
     fn refuse(&self, agent: &AgentId, text: String) {
-        self.feed.give(News::Refused { agent: agent.clone(), text });
+        self.feed.send(Update::Error { agent: agent.clone(), text });
     }
 
     fn directory(&self) -> PathBuf {

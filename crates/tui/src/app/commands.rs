@@ -1,15 +1,15 @@
-//! What becomes of a text that is sent: a message, or a command with a slash.
+//! Sending what the user typed: a message or a slash command.
 
 use ikigai_protocol::{Command, CommandError, SlashCommand, is_slash_command};
 
-use super::{Act, App};
-use crate::news::Effect;
+use super::{Action, App};
 use crate::question::Stage;
 use crate::slash;
 use crate::transcript::Tone;
+use crate::update::Effect;
 
 impl App {
-    /// Sends what was typed.
+    /// Sends the draft.
     pub(crate) fn submit(&mut self) {
         let pane = self.pane_in_view();
         let text = pane.draft.whole();
@@ -20,26 +20,27 @@ impl App {
         pane.draft.clear();
         pane.transcript.scroll_to_end();
         self.history.add(text);
-        self.wish(Effect::Remember(text.to_owned()));
+        self.emit(Effect::AddToHistory(text.to_owned()));
         match is_slash_command(text) {
-            true => self.obey(text),
+            true => self.run_command(text),
             false => self.say(text),
         }
     }
 
-    /// Enter without a text: a question that was set aside is taken up, a turn that may go on does.
+    /// Enter without text: shows a question that was set aside, or continues a turn that can be
+    /// continued.
     fn submit_nothing(&mut self) {
         let pane = self.pane_in_view();
         if let Some(question) = pane.questions.front_mut() {
             question.stage = Stage::Choice;
         } else if pane.can_continue && !pane.is_busy() {
             pane.can_continue = false;
-            self.order(Command::Continue);
+            self.send(Command::Continue);
         }
     }
 
     fn say(&mut self, text: &str) {
-        /// So much may wait unseen by the log. Agents refuse sooner, and say so.
+        /// The most messages that are shown as queued. Agents refuse more long before, and say so.
         const QUEUED: usize = 1_000;
         let pane = self.pane_in_view();
         pane.can_continue = false;
@@ -47,26 +48,26 @@ impl App {
         if pane.queued.len() < QUEUED && !pane.is_lost {
             pane.queued.push_back(text.to_owned());
         }
-        self.order(Command::Say { text: text.to_owned() });
+        self.send(Command::Say { text: text.to_owned() });
     }
 
-    fn obey(&mut self, line: &str) {
-        self.pane_in_view().transcript.tell(Tone::Dim, &format!("❯ {line}"));
+    fn run_command(&mut self, line: &str) {
+        self.pane_in_view().transcript.note(Tone::Dim, &format!("❯ {line}"));
         let command = match SlashCommand::parse(line) {
             Ok(command) => command,
             Err(error) => return self.refuse(&error.to_string()),
         };
         match command {
             SlashCommand::Help => {
-                self.tell(&slash::help());
+                self.note(&slash::help());
                 let window = self.window();
                 self.pane_in_view().transcript.scroll_to_last(window);
             }
-            SlashCommand::Exit => self.act(Act::Leave),
+            SlashCommand::Exit => self.push(Action::Leave),
             SlashCommand::Copy => self.copy(),
             SlashCommand::Session(Command::Agents) => {
                 let tree = self.team.tree(&self.view);
-                self.tell(&tree);
+                self.note(&tree);
             }
             SlashCommand::Session(Command::Open { target: Some(target) }) => {
                 match self.team.find(&target).map(|member| member.id.clone()) {
@@ -74,12 +75,12 @@ impl App {
                     None => self.refuse(&CommandError::AgentNotFound(target).to_string()),
                 }
             }
-            SlashCommand::Session(command) => self.order(command),
+            SlashCommand::Session(command) => self.send(command),
         }
     }
 
     fn copy(&mut self) {
-        /// Terminals pass over longer sequences without a word.
+        /// Terminals silently ignore longer sequences.
         const LIMIT: usize = 70_000;
         match self.pane_in_view().transcript.last_answer().map(str::to_owned) {
             None => self.refuse("There is no answer to copy yet"),
@@ -87,8 +88,8 @@ impl App {
                 self.refuse("The answer is too long for the clipboard of a terminal. /export FILE writes it to a file");
             }
             Some(answer) => {
-                self.act(Act::Copy(answer));
-                self.tell("Copied the last answer, if the terminal allows that");
+                self.push(Action::Copy(answer));
+                self.note("Copied the last answer, if the terminal allows that");
             }
         }
     }

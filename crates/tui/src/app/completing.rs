@@ -2,24 +2,24 @@
 
 use super::{App, Popup};
 use crate::completion::{Completion, Kind, Listing, Preview, Word, command_names, matching};
-use crate::news::Effect;
+use crate::update::Effect;
 
 impl App {
-    /// Offers what could stand at the cursor; what is the only thing is put there.
+    /// Offers completions for the word at the cursor; a single one is inserted at once.
     pub(crate) fn complete(&mut self) {
         let Some(word) = Word::at_end_of(self.pane_in_view().draft.before_cursor()) else { return };
         if let Kind::Listed(listing) = word.kind {
-            // A list may have changed since it was last told.
-            self.ask_for(listing);
+            // The list may have changed since it was loaded.
+            self.request_list(listing);
         }
         let offers = self.offers(&word);
         match offers.len() {
-            1 => self.put(&Completion { word, offers, chosen: 0 }),
+            1 => self.insert(&Completion { word, offers, chosen: 0 }),
             _ => self.popup = Popup::Completion(Completion { word, offers, chosen: 0 }),
         }
     }
 
-    /// Offers anew after the word has changed.
+    /// Updates the offers after the word has changed.
     pub(crate) fn refresh_completion(&mut self) {
         let word = Word::at_end_of(self.pane_in_view().draft.before_cursor());
         self.popup = match word {
@@ -31,20 +31,20 @@ impl App {
         };
     }
 
-    /// Shows what fits the word that is being typed, if it is another one than before.
+    /// Shows matches for the word at the cursor, if it is not the same word as before.
     pub(crate) fn preview(&mut self) {
         let Popup::None = self.popup else { return };
-        let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
+        let word = Word::previewed(self.pane_in_view().draft.before_cursor());
         if word.as_ref() == self.preview.word() {
             return;
         }
         if let Some(word) = &word
             && let Kind::Listed(listing) = word.kind
         {
-            // Once for a word, not with every letter of it.
-            let is_new = !self.preview.word().is_some_and(|before| word.goes_on(before));
+            // Once per word, not for every letter.
+            let is_new = !self.preview.word().is_some_and(|before| word.is_same_word(before));
             if is_new || !self.listings.contains_key(&listing) {
-                self.ask_for(listing);
+                self.request_list(listing);
             }
         }
         self.preview = match word {
@@ -61,7 +61,7 @@ impl App {
         }
     }
 
-    /// Whether a word that fits nothing does so without what ends a sentence, too.
+    /// Whether a word without matches has none even without trailing punctuation.
     fn is_missing(&self, word: &Word) -> bool {
         let Kind::Listed(listing) = word.kind else { return false };
         let name = word.typed.trim_end_matches(|c: char| c.is_ascii_punctuation());
@@ -69,29 +69,29 @@ impl App {
         names.is_some_and(|names| name == word.typed || matching(name, names).is_empty())
     }
 
-    /// Shows nothing for the word at the cursor: it was not typed, or the person does not want to see more.
+    /// Hides the preview for the word at the cursor: it was not typed, or the user dismissed it.
     pub(crate) fn close_preview(&mut self) {
-        let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
+        let word = Word::previewed(self.pane_in_view().draft.before_cursor());
         self.preview = word.map_or(Preview::None, Preview::Closed);
     }
 
-    /// The same after something else than a key, which may have brought another text.
+    /// Does the same after an input other than a key, if that has changed the word.
     pub(crate) fn close_preview_of_another_word(&mut self) {
-        let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
+        let word = Word::previewed(self.pane_in_view().draft.before_cursor());
         if matches!(self.popup, Popup::None) && word.as_ref() != self.preview.word() {
             self.close_preview();
         }
     }
 
-    /// A list is made once at a time.
-    fn ask_for(&mut self, listing: Listing) {
-        if self.asked.insert(listing) {
-            self.wish(Effect::List(listing));
+    /// Requests a list, unless a request is pending.
+    fn request_list(&mut self, listing: Listing) {
+        if self.requested.insert(listing) {
+            self.emit(Effect::LoadList(listing));
         }
     }
 
-    /// Offers anew after a list has changed. What is chosen stays so.
-    pub(crate) fn offer_anew(&mut self) {
+    /// Updates the offers after a list has changed, and keeps the selection.
+    pub(crate) fn refresh_offers(&mut self) {
         if let Preview::Shown { word, .. } | Preview::Missing(word) = &self.preview {
             self.preview = self.preview_of(word.clone());
         }
@@ -105,8 +105,8 @@ impl App {
         }
     }
 
-    /// Puts the chosen offer where the word stands.
-    pub(crate) fn put(&mut self, completion: &Completion) {
+    /// Replaces the word with the selected offer.
+    pub(crate) fn insert(&mut self, completion: &Completion) {
         self.popup = Popup::None;
         let Some(text) = completion.text() else { return };
         let text = format!("{text} ");

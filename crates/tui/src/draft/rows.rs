@@ -1,4 +1,4 @@
-//! A draft as it is seen: rows, and where the cursor is in them.
+//! The layout of a draft: its rows, and the cursor in them.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -7,26 +7,26 @@ use crate::safe::safe_line;
 
 use super::{Draft, Last, PASTE};
 
-/// The rows of a draft, for some width.
+/// The rows of a draft for one width.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DraftRows {
     pub(crate) rows: Vec<String>,
     /// Row and column.
     pub(crate) cursor: (usize, usize),
-    /// Where in the text each row begins.
+    /// The byte offset at which each row starts.
     starts: Vec<usize>,
 }
 
-/// Whether a vertical move found a row to go to.
+/// Whether the cursor could move to another row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moved {
     Yes,
-    /// The cursor is in the first or last row already.
+    /// The cursor is already in the first or last row.
     AtEdge,
 }
 
 impl Draft {
-    /// Rows of at most `width` columns. Columns are kept as they were typed: breaks fall anywhere.
+    /// Rows of at most `width` columns. Lines break anywhere, so that columns stay as typed.
     pub(crate) fn rows(&self, width: usize) -> DraftRows {
         let width = width.max(2);
         let mut laid = DraftRows { rows: vec![String::new()], cursor: (0, 0), starts: vec![0] };
@@ -36,7 +36,7 @@ impl Draft {
                 laid.cursor = (laid.rows.len() - 1, column);
             }
             if grapheme == "\n" {
-                laid.begin_row(at + 1);
+                laid.start_row(at + 1);
                 column = 0;
                 continue;
             }
@@ -47,7 +47,7 @@ impl Draft {
             for piece in cell.graphemes(true) {
                 let taken = piece.width();
                 if column + taken > width && column > 0 {
-                    laid.begin_row(at);
+                    laid.start_row(at);
                     column = 0;
                     if at == self.cursor && laid.cursor.1 >= width {
                         laid.cursor = (laid.rows.len() - 1, 0);
@@ -59,7 +59,7 @@ impl Draft {
         }
         if self.cursor == self.text.len() {
             if column >= width {
-                laid.begin_row(self.text.len());
+                laid.start_row(self.text.len());
                 column = 0;
             }
             laid.cursor = (laid.rows.len() - 1, column);
@@ -67,7 +67,7 @@ impl Draft {
         laid
     }
 
-    /// Goes one row up.
+    /// Moves the cursor one row up.
     pub(crate) fn go_up(&mut self, width: usize) -> Moved {
         let laid = self.rows(width);
         match laid.cursor {
@@ -76,7 +76,7 @@ impl Draft {
         }
     }
 
-    /// Goes one row down.
+    /// Moves the cursor one row down.
     pub(crate) fn go_down(&mut self, width: usize) -> Moved {
         let laid = self.rows(width);
         match laid.cursor {
@@ -97,7 +97,7 @@ impl Draft {
             at += safe_line(grapheme).width().max(1);
             cursor += grapheme.len();
         }
-        // The end of a row that was broken is the beginning of the next one.
+        // The end of a wrapped row is the start of the next one.
         let is_next_row = cursor == end && row + 1 < laid.starts.len();
         self.cursor = if is_next_row { self.previous_boundary(cursor) } else { cursor };
         self.last = Last::Other;
@@ -110,7 +110,7 @@ impl Draft {
 }
 
 impl DraftRows {
-    fn begin_row(&mut self, start: usize) {
+    fn start_row(&mut self, start: usize) {
         self.rows.push(String::new());
         self.starts.push(start);
     }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_break_where_the_screen_ends() {
+    fn lines_wrap_at_the_edge_of_the_screen() {
         check("", 5, &[""], (0, 0));
         check("abcdefg", 5, &["abcde", "fg"], (1, 2));
         check("abcde", 5, &["abcde", ""], (1, 0));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paste_is_shown_by_its_size() {
+    fn a_placeholder_shows_the_size_of_a_paste() {
         let mut draft = Draft::default();
         draft.paste(&"x\n".repeat(11));
         draft.paste(&"y".repeat(5_000));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn up_and_down_keep_the_column_as_far_as_they_can() {
+    fn up_and_down_keep_the_column_if_possible() {
         let mut draft = Draft::default();
         draft.insert("abcdef\nx\nuvw");
         assert_eq!((draft.go_up(20), draft.before_cursor()), (Moved::Yes, "abcdef\nx"));

@@ -1,4 +1,4 @@
-//! Keys while the team, a search or what completion offers lies on top.
+//! Keys while the team list, a search or a completion list is open.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -45,7 +45,7 @@ impl App {
                 return Pressed::Taken;
             }
             (KeyCode::Enter, NONE) if completion.text().is_some() => {
-                self.put(&completion);
+                self.insert(&completion);
                 return Pressed::Taken;
             }
             (KeyCode::Tab | KeyCode::Down, _) => completion.next(),
@@ -70,7 +70,7 @@ impl App {
                 }
             }
             (KeyCode::Char(c), NONE | KeyModifiers::SHIFT) => {
-                search.type_on(c.encode_utf8(&mut [0; 4]));
+                search.push(c.encode_utf8(&mut [0; 4]));
             }
             (KeyCode::Backspace, _) => {
                 search.typed.pop();
@@ -79,7 +79,7 @@ impl App {
             _ => {
                 if let Some(found) = search.found {
                     self.pane_in_view().draft.set(&found);
-                    self.history.let_go();
+                    self.history.reset();
                     self.close_preview();
                 }
                 return;
@@ -89,11 +89,11 @@ impl App {
     }
 
     pub(super) fn paste_into_search(&mut self, mut search: Search, text: &str) {
-        search.type_on(text.lines().next().unwrap_or_default());
+        search.push(text.lines().next().unwrap_or_default());
         self.search(search);
     }
 
-    /// Searches, and shows what is found.
+    /// Searches the history and shows the match.
     pub(super) fn search(&mut self, mut search: Search) {
         search.found = self.history.find(&search.typed, search.nth).map(str::to_owned);
         self.popup = Popup::Search(search);
@@ -101,8 +101,8 @@ impl App {
 }
 
 impl Search {
-    fn type_on(&mut self, text: &str) {
-        /// Longer than anything that is searched for.
+    fn push(&mut self, text: &str) {
+        /// Longer than any useful search.
         const TYPED: usize = 200;
         let room = TYPED.saturating_sub(self.typed.len());
         self.typed.push_str(&text[..text.floor_char_boundary(room)]);

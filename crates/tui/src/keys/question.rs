@@ -1,5 +1,5 @@
-//! Keys while a question is to be answered. Only what cannot be meant otherwise is an answer, and nothing changes that
-//! is not seen.
+//! Keys while a question is shown. Only an unambiguous key answers it, and no key changes anything
+//! that is not visible.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use ikigai_protocol::{Command, Request};
 use super::{CONTROL, NONE, Pressed, edit};
 use crate::app::App;
 use crate::draft::Draft;
-use crate::news::Effect;
 use crate::question::Stage;
+use crate::update::Effect;
 
 const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
 
-/// A key that comes sooner after the one before belongs to what is being typed: nobody says yes in the middle of a
-/// word.
+/// A key that follows the one before sooner than this belongs to ongoing typing, so it cannot
+/// approve anything.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// Keys that were pressed in one go.
+/// A burst of keys without a pause.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Typing {
     since: Duration,
     last: Duration,
-    /// One of them answered a question, so none of the others is text.
+    /// Whether one of them answered a question, so that none of the others is text.
     is_answer: bool,
 }
 
 impl Typing {
-    pub(super) fn go_on(typing: Option<Typing>, now: Duration) -> Typing {
+    pub(super) fn extend(typing: Option<Typing>, now: Duration) -> Typing {
         match typing {
             Some(typing) if now.saturating_sub(typing.last) < PAUSE => {
                 Typing { last: now, ..typing }
@@ -39,31 +39,32 @@ impl Typing {
     }
 }
 
-/// The oldest question of the agent in view.
+/// The question in view: the oldest one of the agent.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct QuestionInView {
     agent: AgentId,
     call: ToolCallId,
-    /// Since when it is in view, which may be long after it was asked.
+    /// When it came into view, which may be long after it was asked.
     since: Duration,
 }
 
 impl App {
-    /// Notes whether there is another question in view than before.
+    /// Updates the question in view.
     pub(crate) fn note_question(&mut self, now: Duration) {
         let question = self.panes.get(&self.view).and_then(|pane| pane.questions.front());
-        let call = question.map(|question| &question.asking.call.tool_call_id);
-        let known = self.seen.as_ref().filter(|seen| seen.agent == self.view);
+        let call = question.map(|question| &question.request.call.tool_call_id);
+        let known = self.question_in_view.as_ref().filter(|seen| seen.agent == self.view);
         if known.map(|seen| &seen.call) != call {
             let agent = self.view.clone();
-            self.seen = call.map(|call| Seen { agent, call: call.clone(), since: now });
+            self.question_in_view =
+                call.map(|call| QuestionInView { agent, call: call.clone(), since: now });
         }
     }
 
     pub(super) fn press_in_question(&mut self, key: KeyEvent, was_leaving: bool) {
         let Some(question) = self.pane_in_view().questions.front_mut() else { return };
         match (key.code, key.modifiers, &question.stage) {
-            // These are about a text that is not seen now.
+            // These act on text that is not visible now.
             (KeyCode::Char('g' | 'r'), CONTROL, _) => {}
             (KeyCode::Up, NONE, _) => self.scroll(-1),
             (KeyCode::Down, NONE, _) => self.scroll(1),
@@ -76,20 +77,20 @@ impl App {
     fn press_in_choice(&mut self, key: KeyEvent, was_leaving: bool) {
         match (key.code, key.modifiers) {
             (KeyCode::Esc, _) => self.set_stage(Stage::Aside),
-            // What was under way before the question came up is not meant for it.
+            // Typing that started before the question came up is not meant for it.
             (KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace, NONE | SHIFT)
-                if self.is_under_way() =>
+                if self.is_mid_typing() =>
             {
                 if self.typing.is_some_and(|typing| !typing.is_answer) {
                     self.press_in_input(key);
                 }
             }
-            (KeyCode::Char('y' | 'Y'), NONE | SHIFT) => self.agree(Decision::Once),
-            (KeyCode::Char('a' | 'A'), NONE | SHIFT) => self.agree(Decision::Always),
+            (KeyCode::Char('y' | 'Y'), NONE | SHIFT) => self.approve(Decision::Once),
+            (KeyCode::Char('a' | 'A'), NONE | SHIFT) => self.approve(Decision::Always),
             (KeyCode::Char('n' | 'N'), NONE | SHIFT) => {
                 self.set_stage(Stage::Reason(Draft::default()));
             }
-            // Any other key is no answer, and is not taken for a text either.
+            // Any other key is neither an answer nor text.
             _ => {
                 self.press_anywhere(key, was_leaving);
             }
@@ -117,19 +118,19 @@ impl App {
         }
     }
 
-    /// Whether what is being typed was begun before the question was seen.
-    fn is_under_way(&self) -> bool {
-        match (&self.typing, &self.seen) {
+    /// Whether the user was already typing when the question came into view.
+    fn is_mid_typing(&self) -> bool {
+        match (&self.typing, &self.question_in_view) {
             (Some(typing), Some(seen)) => typing.since <= seen.since,
             (None, _) | (_, None) => false,
         }
     }
 
-    fn agree(&mut self, decision: Decision) {
+    fn approve(&mut self, decision: Decision) {
         let (room, view) = (self.question_room(), self.view.clone());
         let width = usize::from(self.size.width);
         let question = self.pane_in_view().questions.front_mut();
-        if question.is_some_and(|question| question.takes_yes(&view, width, room)) {
+        if question.is_some_and(|question| question.confirms_approval(&view, width, room)) {
             self.answer(decision, None);
         }
     }
@@ -141,7 +142,7 @@ impl App {
             typing.is_answer = true;
         }
         let command = Command::Answer(question.answer(decision, reason));
-        self.wish(Effect::Request(Request { agent, command }));
+        self.emit(Effect::Request(Request { agent, command }));
     }
 
     pub(crate) fn is_question_shown(&self) -> bool {

@@ -1,18 +1,18 @@
-//! Text with its emphasis, as it gathers between two blocks.
+//! Collects inline text with its emphasis between two blocks.
 
 use pulldown_cmark::{Tag, TagEnd};
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 
-use crate::look::{BOLD, DIM, ITALIC, LINK, PLAIN, STRUCK};
+use crate::style::{BOLD, DIM, ITALIC, LINK, PLAIN, STRUCK};
 
 #[derive(Default)]
 pub(super) struct Inline {
-    /// The lines, with breaks that were asked for between them.
+    /// The lines, split at hard breaks.
     lines: Vec<Vec<Span<'static>>>,
-    /// What the text stands in, the innermost last.
+    /// The current styles, the innermost last.
     styles: Vec<Style>,
-    /// Where the open links lead, and what has been shown of each.
+    /// The targets of the open links, and the text shown for each so far.
     links: Vec<(String, String)>,
 }
 
@@ -22,7 +22,7 @@ impl Inline {
             shown.push_str(text);
         }
         let style = self.styles.iter().fold(style, |style, outer| style.patch(*outer));
-        // A line break in here would be one in a cell.
+        // A line break must not end up in a cell.
         let span = Span::styled(text.replace('\n', " "), style);
         match self.lines.last_mut() {
             Some(line) => line.push(span),
@@ -30,7 +30,7 @@ impl Inline {
         }
     }
 
-    /// Adds text whose own breaks count.
+    /// Adds text and keeps its line breaks.
     pub(super) fn push_lines(&mut self, text: &str) {
         for (number, line) in text.trim_end_matches('\n').split('\n').enumerate() {
             if number > 0 {
@@ -61,7 +61,7 @@ impl Inline {
                 self.enter(LINK);
                 self.links.push((dest_url.to_string(), String::new()));
             }
-            // The rest are blocks.
+            // All others are blocks.
             _ => {}
         }
     }
@@ -78,12 +78,12 @@ impl Inline {
         }
     }
 
-    /// The lines so far.
+    /// Takes the lines so far.
     pub(super) fn take(&mut self) -> Vec<Vec<Span<'static>>> {
         std::mem::take(&mut self.lines)
     }
 
-    /// All of it as one line.
+    /// Takes everything as one line.
     pub(super) fn take_line(&mut self) -> Vec<Span<'static>> {
         self.take().into_iter().flatten().collect()
     }

@@ -1,14 +1,15 @@
-//! A table: columns as wide as they need, narrower when there is no room, and rows of text when there is far too little.
+//! Tables: columns are as wide as they need, narrower if there is too little room, and rows become
+//! plain text if there is far too little.
 
 use pulldown_cmark::Alignment;
 use ratatui_core::text::{Line, Span};
 
-use crate::look::{BOLD, DIM, PLAIN};
+use crate::style::{BOLD, DIM, PLAIN};
 use crate::wrap::{Breaks, Margin, width_of, wrap};
 
 type Cell = Vec<Span<'static>>;
 
-/// No column is made narrower than this.
+/// The minimum width of a column.
 const NARROWEST: usize = 3;
 const BETWEEN: &str = " │ ";
 
@@ -47,7 +48,7 @@ impl Table {
         }
     }
 
-    /// `None` where columns do not fit.
+    /// `None` if the columns do not fit.
     fn column_widths(&self, width: usize) -> Option<Vec<usize>> {
         let columns = self.alignments.len();
         let room = width.checked_sub(3 * columns.saturating_sub(1))?;
@@ -58,7 +59,7 @@ impl Table {
         if columns * NARROWEST > room && widths.iter().sum::<usize>() > room {
             return None;
         }
-        // The widest gives way until all fit: set a limit for all, as high as it can be.
+        // Shrink the widest columns until all fit, to the highest limit that works.
         let fits =
             |limit: usize| widths.iter().map(|width| *width.min(&limit)).sum::<usize>() <= room;
         let limit = (NARROWEST..=room).rev().find(|limit| fits(*limit)).unwrap_or(NARROWEST);

@@ -1,16 +1,16 @@
-//! More than one agent.
+//! Several agents.
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use ikigai_conversation::NewMessage;
-use ikigai_protocol::{EventKind, StopReason, TurnEnd};
+use ikigai_protocol::{AgentState, EventKind, Runner, StopReason, TurnEnd};
 
 use super::{Stage, agent, say};
-use crate::app::Act;
-use crate::news::{Effect, News};
-use crate::team::{Member, Place, State};
+use crate::app::Action;
+use crate::team::Member;
 use crate::typed::Typed;
+use crate::update::{Effect, Update};
 
-fn member(id: &str, state: State) -> Member {
+fn member(id: &str, state: AgentState) -> Member {
     let (name, cost) = (None, None);
     Member {
         id: agent(id),
@@ -19,15 +19,18 @@ fn member(id: &str, state: State) -> Member {
         task: "a task".to_owned(),
         unread: 0,
         cost,
-        place: Place::Here,
+        runner: Runner::ThisProcess,
     }
 }
 
 fn stage() -> Stage {
     let mut stage = Stage::new(80, 24);
-    let members =
-        vec![member("0/", State::Idle), member("0/0/", State::Tool), member("0/1/", State::Asking)];
-    stage.app.take(News::Team(members), stage.now);
+    let members = vec![
+        member("0/", AgentState::Idle),
+        member("0/0/", AgentState::Tool),
+        member("0/1/", AgentState::Asking),
+    ];
+    stage.app.update(Update::Team(members), stage.now);
     stage
 }
 
@@ -44,12 +47,12 @@ fn alt_and_arrows_walk_the_tree() {
         stage.press(key, KeyModifiers::ALT);
         stage.has(&format!("[{view}]"));
     }
-    let recalls = ["0/1/", "0/0/"].map(|id| Act::Effect(Effect::Recall(agent(id))));
-    assert_eq!(stage.acts(), recalls);
+    let recalls = ["0/1/", "0/0/"].map(|id| Action::Effect(Effect::LoadLog(agent(id))));
+    assert_eq!(stage.actions(), recalls);
 }
 
 #[test]
-fn control_and_arrows_do_the_same_without_a_text() {
+fn control_and_arrows_do_the_same_without_text() {
     let mut stage = stage();
     stage.press(KeyCode::Down, KeyModifiers::CONTROL);
     stage.has("[0/1/]");
@@ -59,7 +62,7 @@ fn control_and_arrows_do_the_same_without_a_text() {
 }
 
 #[test]
-fn each_agent_has_its_own_conversation_draft_and_place() {
+fn each_agent_has_its_own_conversation_and_draft() {
     let mut stage = stage();
     stage.types("for the parent");
     stage.streams("0/1/", "from the child");
@@ -70,27 +73,27 @@ fn each_agent_has_its_own_conversation_draft_and_place() {
     stage.enters("hello");
     stage.press(KeyCode::Up, KeyModifiers::ALT);
     stage.has("❯ for the parent");
-    let acts = stage.acts();
-    assert!(acts.contains(&say("0/1/", "hello")), "{acts:?}");
+    let actions = stage.actions();
+    assert!(actions.contains(&say("0/1/", "hello")), "{actions:?}");
 }
 
 #[test]
-fn a_screen_that_missed_something_reads_the_logs_again() {
+fn a_screen_that_missed_output_reloads_the_logs() {
     let mut stage = stage();
     stage.answers("0/", "before");
     stage.types("a draft");
-    stage.app.take(News::Missed, stage.now);
+    stage.app.update(Update::Dropped, stage.now);
     stage.lacks("before");
-    assert_eq!(stage.acts(), [Act::Effect(Effect::Recall(agent("0/")))]);
+    assert_eq!(stage.actions(), [Action::Effect(Effect::LoadLog(agent("0/")))]);
     let answer = NewMessage::assistant("meanwhile", ikigai_conversation::ResponseId::new("r"));
     let log = vec![stage.message("0/", answer)];
-    stage.app.take(News::Recalled { agent: agent("0/"), log }, stage.now);
+    stage.app.update(Update::Log { agent: agent("0/"), log }, stage.now);
     stage.has("● meanwhile");
     stage.has("❯ a draft");
 }
 
 #[test]
-fn the_team_shows_those_that_ask_first_and_goes_there() {
+fn the_team_list_shows_questions_first_and_switches_agents() {
     let mut stage = stage();
     stage.logs(
         "0/0/",
@@ -125,22 +128,22 @@ fn agents_are_listed_and_visited_by_command() {
 }
 
 #[test]
-fn one_of_another_terminal_cannot_be_talked_to() {
+fn an_agent_of_another_terminal_cannot_be_viewed() {
     let mut stage = stage();
-    let mut other = member("1/", State::Idle);
-    other.place = Place::Elsewhere;
-    stage.app.take(News::Team(vec![member("0/", State::Idle), other]), stage.now);
+    let mut other = member("1/", AgentState::Idle);
+    other.runner = Runner::OtherProcess;
+    stage.app.update(Update::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
     stage.press(KeyCode::Right, KeyModifiers::ALT);
     stage.has("Agent 1/ is run by another terminal. Write to it: /mail send 1/ TEXT");
     stage.has("[0/]");
 }
 
 #[test]
-fn one_that_no_terminal_runs_says_how_to_open_one_for_it() {
+fn an_agent_without_a_terminal_shows_how_to_open_one() {
     let mut stage = stage();
-    let mut other = member("1/", State::Idle);
-    other.place = Place::Nowhere;
-    stage.app.take(News::Team(vec![member("0/", State::Idle), other]), stage.now);
+    let mut other = member("1/", AgentState::Idle);
+    other.runner = Runner::None;
+    stage.app.update(Update::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
     stage.control('t');
     stage.has("1/ idle (no terminal): a task");
     stage.key(KeyCode::Esc);
@@ -149,27 +152,27 @@ fn one_that_no_terminal_runs_says_how_to_open_one_for_it() {
 }
 
 #[test]
-fn what_is_typed_to_a_lost_agent_is_not_shown_as_queued() {
+fn messages_to_a_lost_agent_are_not_shown_as_queued() {
     let mut stage = stage();
     stage.starts("0/");
     stage.enters("before");
     stage.has("queued: before");
-    stage.happens("0/", EventKind::AgentLost("Agent 0/ is dead".to_owned()));
+    stage.emits("0/", EventKind::AgentLost("Agent 0/ is dead".to_owned()));
     stage.lacks("queued");
     stage.enters("after");
     stage.lacks("queued");
 }
 
-/// They stayed busy and asking for ever: nobody tells of them any more.
+/// Regression: they stayed busy and asking forever, since no process reports on them any more.
 #[test]
-fn with_a_lost_agent_all_that_it_forked_is_lost() {
+fn losing_an_agent_loses_its_children() {
     let mut stage = stage();
     for id in ["0/", "0/1/", "1/"] {
         stage.starts(id);
     }
-    stage.happens("0/1/", super::asking::asking());
+    stage.emits("0/1/", super::asking::asking());
     stage.has("[0/1/ asks]");
-    stage.happens("0/", EventKind::AgentLost("Agent 0/ was taken over".to_owned()));
+    stage.emits("0/", EventKind::AgentLost("Agent 0/ was taken over".to_owned()));
     stage.lacks("asks]");
     stage.lacks("Esc interrupts");
     stage.control('t');
@@ -184,13 +187,13 @@ fn with_a_lost_agent_all_that_it_forked_is_lost() {
 }
 
 #[test]
-fn the_wheel_moves_what_is_chosen_in_the_team() {
+fn the_wheel_moves_the_selection_in_the_team_list() {
     let mut stage = Stage::new(40, 10);
     for number in 0..50 {
         stage.logs("0/", NewMessage::user(format!("line {number}")));
     }
-    stage.app.take(
-        News::Team(["0/", "0/0/", "0/1/"].map(|id| member(id, State::Idle)).to_vec()),
+    stage.app.update(
+        Update::Team(["0/", "0/0/", "0/1/"].map(|id| member(id, AgentState::Idle)).to_vec()),
         stage.now,
     );
     stage.control('t');
@@ -205,9 +208,9 @@ fn the_wheel_moves_what_is_chosen_in_the_team() {
 #[test]
 fn unread_mail_is_counted_and_waits_for_the_draft() {
     let mut stage = Stage::new(80, 24);
-    let mut own = member("0/", State::Idle);
+    let mut own = member("0/", AgentState::Idle);
     own.unread = 2;
-    stage.app.take(News::Team(vec![own]), stage.now);
+    stage.app.update(Update::Team(vec![own]), stage.now);
     stage.has("── [mail:2] ──");
     stage.types("x");
     stage.has("── [mail:2] waits until you send or clear ──");
@@ -216,13 +219,13 @@ fn unread_mail_is_counted_and_waits_for_the_draft() {
 #[test]
 fn mail_that_does_not_wake_an_interrupted_agent_says_so() {
     let mut stage = Stage::new(80, 24);
-    let mut own = member("0/", State::Idle);
+    let mut own = member("0/", AgentState::Idle);
     own.unread = 1;
-    stage.app.take(News::Team(vec![own]), stage.now);
+    stage.app.update(Update::Team(vec![own]), stage.now);
     stage.starts("0/");
     let (text, error) = (String::new(), None);
     let done = TurnEnd { stop: StopReason::Interrupted, text, error, can_continue: false };
-    stage.happens("0/", EventKind::TurnEnded(done));
+    stage.emits("0/", EventKind::TurnEnded(done));
     stage.has("── [mail:1] waits until you send ──");
     stage.starts("0/");
     stage.has("── [mail:1] ──");

@@ -1,4 +1,4 @@
-//! Whatever comes, in whatever order, at whatever size: no panic, and no cell that could steer the terminal.
+//! For any input in any order at any size: no panic, and no cell that could control the terminal.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
 use super::{Stage, agent};
-use crate::news::News;
 use crate::typed::Typed;
+use crate::update::Update;
 
 #[derive(Debug, Clone)]
-enum Thing {
+enum Step {
     Key(KeyCode, KeyModifiers),
     Paste(String),
     Wheel(isize),
@@ -38,7 +38,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn key() -> impl Strategy<Value = Thing> {
+fn key() -> impl Strategy<Value = Step> {
     let code = prop_oneof![
         any::<char>().prop_map(KeyCode::Char),
         "[a-z/@0-9]".prop_map(|text| KeyCode::Char(text.chars().next().unwrap_or('x'))),
@@ -67,43 +67,43 @@ fn key() -> impl Strategy<Value = Thing> {
         KeyModifiers::ALT,
         KeyModifiers::SHIFT,
     ]);
-    (code, modifiers).prop_map(|(code, modifiers)| Thing::Key(code, modifiers))
+    (code, modifiers).prop_map(|(code, modifiers)| Step::Key(code, modifiers))
 }
 
-fn thing() -> impl Strategy<Value = Thing> {
+fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => key(),
-        1 => text().prop_map(Thing::Paste),
-        1 => (-20isize..20).prop_map(Thing::Wheel),
-        3 => text().prop_map(Thing::Text),
-        1 => text().prop_map(Thing::Said),
+        1 => text().prop_map(Step::Paste),
+        1 => (-20isize..20).prop_map(Step::Wheel),
+        3 => text().prop_map(Step::Text),
+        1 => text().prop_map(Step::Said),
         1 => (prop_oneof![Just("bash".to_owned()), Just("file_edit".to_owned()), Just("file_write".to_owned()), text()], text())
-            .prop_map(|(name, output)| Thing::Call(name, output)),
-        1 => text().prop_map(Thing::Asks),
-        1 => text().prop_map(Thing::Told),
-        1 => prop::collection::vec(text(), 0..4).prop_map(Thing::Listed),
-        1 => text().prop_map(Thing::Retry),
-        1 => text().prop_map(Thing::Done),
-        3 => (0u16..90, 0u16..30).prop_map(|(width, height)| Thing::Draw(width, height)),
+            .prop_map(|(name, output)| Step::Call(name, output)),
+        1 => text().prop_map(Step::Asks),
+        1 => text().prop_map(Step::Told),
+        1 => prop::collection::vec(text(), 0..4).prop_map(Step::Listed),
+        1 => text().prop_map(Step::Retry),
+        1 => text().prop_map(Step::Done),
+        3 => (0u16..90, 0u16..30).prop_map(|(width, height)| Step::Draw(width, height)),
     ]
 }
 
-fn perform(stage: &mut Stage, thing: Thing) {
+fn perform(stage: &mut Stage, step: Step) {
     stage.now += Duration::from_millis(900);
-    match thing {
-        Thing::Key(code, modifiers) => {
+    match step {
+        Step::Key(code, modifiers) => {
             stage.app.press(Typed::Key(KeyEvent::new(code, modifiers)), stage.now);
         }
-        Thing::Paste(text) => stage.app.press(Typed::Paste(text), stage.now),
-        Thing::Wheel(rows) => stage.app.press(Typed::Wheel(rows), stage.now),
-        Thing::Text(text) => stage.streams("0/", &text),
-        Thing::Said(text) => stage.logs("0/", NewMessage::user(text)),
-        Thing::Call(name, text) => {
+        Step::Paste(text) => stage.app.press(Typed::Paste(text), stage.now),
+        Step::Wheel(rows) => stage.app.press(Typed::Wheel(rows), stage.now),
+        Step::Text(text) => stage.streams("0/", &text),
+        Step::Said(text) => stage.logs("0/", NewMessage::user(text)),
+        Step::Call(name, text) => {
             let arguments = serde_json::json!({"path": text, "command": text, "content": text, "old_string": text, "new_string": "y"});
             let output = serde_json::json!({"success": true, "data": {"output": text}});
             stage.calls("0/", &name, &arguments.to_string(), &output.to_string());
         }
-        Thing::Asks(text) => {
+        Step::Asks(text) => {
             let arguments = serde_json::json!({"command": text}).to_string();
             let call = NewMessage::tool_call(
                 ToolCallId::new(&*text),
@@ -115,18 +115,18 @@ fn perform(stage: &mut Stage, thing: Thing) {
             let preview = Preview::Command { command: text.clone() };
             let (why, rule) = (text.clone(), Some(text.clone()));
             let asking = ApprovalRequest { call, preview, why, rule, cause: text };
-            stage.happens("0/", EventKind::ApprovalRequested(asking));
+            stage.emits("0/", EventKind::ApprovalRequested(asking));
         }
-        Thing::Told(text) => stage.app.take(News::Told { agent: agent("0/"), text }, stage.now),
-        Thing::Listed(names) => {
-            stage.app.take(News::Listed(crate::completion::Listing::Files, names), stage.now);
+        Step::Told(text) => stage.app.update(Update::Note { agent: agent("0/"), text }, stage.now),
+        Step::Listed(names) => {
+            stage.app.update(Update::List(crate::completion::Listing::Files, names), stage.now);
         }
-        Thing::Retry(reason) => {
+        Step::Retry(reason) => {
             let delay = Duration::from_secs(1);
-            stage.happens("0/", EventKind::Retry { attempt: 1, reason, delay });
+            stage.emits("0/", EventKind::Retry { attempt: 1, reason, delay });
         }
-        Thing::Done(text) => stage.answers("0/", &text),
-        Thing::Draw(width, height) => drop(draw(stage, width, height)),
+        Step::Done(text) => stage.answers("0/", &text),
+        Step::Draw(width, height) => drop(draw(stage, width, height)),
     }
 }
 
@@ -148,10 +148,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn nothing_breaks_the_screen(things in prop::collection::vec(thing(), 0..60)) {
+    fn no_input_breaks_the_screen(steps in prop::collection::vec(step(), 0..60)) {
         let mut stage = Stage::new(80, 24);
-        for thing in things {
-            perform(&mut stage, thing);
+        for step in steps {
+            perform(&mut stage, step);
         }
         for (width, height) in [(80, 24), (40, 10), (200, 60), (1, 1), (3, 2), (0, 0)] {
             draw(&mut stage, width, height);
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_looks_the_same_in_any_pieces(text in "[ab`~#*| \\n-]{0,200}", cuts in prop::collection::vec(0usize..200, 0..8)) {
+    fn a_stream_looks_the_same_with_deltas_of_any_size(text in "[ab`~#*| \\n-]{0,200}", cuts in prop::collection::vec(0usize..200, 0..8)) {
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
@@ -173,7 +173,7 @@ proptest! {
         whole.streams("0/", &text);
         prop_assert_eq!(pieces.rows(), whole.rows());
         pieces.answers("0/", &text);
-        whole.app.pane(&agent("0/")).transcript.void();
+        whole.app.pane(&agent("0/")).transcript.discard_stream();
         whole.answers("0/", &text);
         prop_assert_eq!(pieces.rows(), whole.rows());
     }

@@ -1,4 +1,4 @@
-//! Questions, and who may take what for an answer.
+//! Questions, and which keys answer them.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ikigai_conversation::{Decision, NewMessage, ToolCallId};
 use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, Command, EventKind};
 
-use super::{Stage, agent, order};
-use crate::app::Act;
-use crate::news::{Effect, News};
+use super::{Stage, agent, request};
+use crate::app::Action;
 use crate::question;
 use crate::question::tests::command;
 use crate::typed::Typed;
+use crate::update::{Effect, Update};
 
 pub(super) fn asking() -> EventKind {
-    let asking = question::tests::asking("bash", command("rm -r build"));
+    let request = question::tests::approval_request("bash", command("rm -r build"));
     let (why, cause) = ("it leaves the sandbox".to_owned(), "clean up".to_owned());
-    EventKind::ApprovalRequested(ApprovalRequest { why, cause, ..asking })
+    EventKind::ApprovalRequested(ApprovalRequest { why, cause, ..request })
 }
 
-fn answer(decision: Decision, reason: Option<&str>) -> Act {
+fn answer(decision: Decision, reason: Option<&str>) -> Action {
     let reason = reason.map(str::to_owned);
-    order("0/", Command::Answer(ApprovalAnswer { call: ToolCallId::new("c"), decision, reason }))
+    request("0/", Command::Answer(ApprovalAnswer { call: ToolCallId::new("c"), decision, reason }))
 }
 
 fn asked() -> Stage {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/");
-    stage.happens("0/", asking());
+    stage.emits("0/", asking());
     stage
 }
 
@@ -37,51 +37,51 @@ fn a_question_is_answered_by_one_key() {
         let mut stage = asked();
         stage.has("? agent 0/ asks for bash: it leaves the sandbox\n    rm -r build\n  set going by: clean up\ny yes, once");
         stage.types(&key.to_string());
-        assert_eq!(stage.acts(), [answer(decision, None)]);
+        assert_eq!(stage.actions(), [answer(decision, None)]);
         stage.lacks("asks for bash");
     }
 }
 
 #[test]
-fn a_no_may_have_a_reason() {
+fn a_denial_can_have_a_reason() {
     let mut stage = asked();
     stage.types("nuse make clean");
     stage.has("why not? use make clean");
     stage.key(KeyCode::Enter);
-    assert_eq!(stage.acts(), [answer(Decision::No, Some("use make clean"))]);
+    assert_eq!(stage.actions(), [answer(Decision::No, Some("use make clean"))]);
     let mut stage = asked();
     stage.types("n");
     stage.key(KeyCode::Enter);
-    assert_eq!(stage.acts(), [answer(Decision::No, None)]);
+    assert_eq!(stage.actions(), [answer(Decision::No, None)]);
 }
 
 #[test]
-fn other_keys_and_pastes_are_no_answer() {
+fn other_keys_and_pastes_do_not_answer() {
     let mut stage = asked();
     stage.types("xz");
     stage.control('y');
     stage.app.press(Typed::Paste("y".to_owned()), stage.now);
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.has("asks for bash");
 }
 
 #[test]
-fn nobody_says_yes_in_the_middle_of_a_word() {
+fn a_key_in_the_middle_of_a_word_approves_nothing() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/");
     stage.types("ma");
-    stage.happens("0/", asking());
+    stage.emits("0/", asking());
     stage.now += Duration::from_millis(100);
     let y = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
     stage.app.press(Typed::Key(y), stage.now);
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.types("y");
-    assert_eq!(stage.acts(), [answer(Decision::Once, None)]);
+    assert_eq!(stage.actions(), [answer(Decision::Once, None)]);
     stage.has("❯ may");
 }
 
 #[test]
-fn a_question_can_wait() {
+fn a_question_can_be_set_aside() {
     let mut stage = asked();
     stage.key(KeyCode::Esc);
     stage.lacks("rm -r build");
@@ -89,11 +89,11 @@ fn a_question_can_wait() {
     stage.enters("/help");
     stage.key(KeyCode::Enter);
     stage.types("y");
-    assert_eq!(stage.acts(), [answer(Decision::Once, None)]);
+    assert_eq!(stage.actions(), [answer(Decision::Once, None)]);
 }
 
 #[test]
-fn an_answer_from_elsewhere_or_the_end_of_the_turn_closes_it() {
+fn an_answer_in_the_log_or_the_end_of_the_turn_closes_a_question() {
     let mut stage = asked();
     stage.logs("0/", NewMessage::approval(ToolCallId::new("c"), Decision::Once, None));
     stage.lacks("asks for bash");
@@ -103,37 +103,37 @@ fn an_answer_from_elsewhere_or_the_end_of_the_turn_closes_it() {
 }
 
 #[test]
-fn one_behind_the_scene_is_marked_and_rings() {
+fn a_question_of_another_agent_is_marked_and_rings() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/1/");
-    stage.happens("0/1/", asking());
-    assert_eq!(stage.acts(), [Act::Ring("agent 0/1/ asks for bash".to_owned())]);
+    stage.emits("0/1/", asking());
+    assert_eq!(stage.actions(), [Action::Ring("agent 0/1/ asks for bash".to_owned())]);
     stage.has("[0/1/ asks]");
     stage.lacks("rm -r build");
     stage.types("y");
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
 }
 
 #[test]
-fn who_is_away_is_called_when_it_is_done() {
+fn the_end_of_a_turn_rings_without_focus() {
     let mut stage = Stage::new(80, 24);
     stage.ends("0/", "x");
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.app.press(Typed::FocusLost, stage.now);
     stage.ends("0/", "x");
-    assert_eq!(stage.acts(), [Act::Ring("agent 0/ is idle".to_owned())]);
+    assert_eq!(stage.actions(), [Action::Ring("agent 0/ is idle".to_owned())]);
 }
 
 #[test]
-fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
+fn a_question_longer_than_the_screen_can_be_scrolled_to_its_end() {
     let mut stage = Stage::new(40, 10);
     let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     long.preview = command(&(0..30).map(|n| format!("step{n}\n")).collect::<String>());
-    stage.happens("0/", EventKind::ApprovalRequested(long));
+    stage.emits("0/", EventKind::ApprovalRequested(long));
     stage.has("more rows: PgDn");
     stage.has("y yes, once");
     for step in 0..30 {
-        // A page begins with the last row of the one before, so that nothing is passed over.
+        // A page starts with the last row of the one before, so that no row is skipped.
         let row = format!("    step{step}");
         if !stage.rows().iter().any(|seen| seen.trim_end() == row) {
             stage.key(KeyCode::PageDown);
@@ -142,42 +142,42 @@ fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
     }
     stage.has("y yes, once");
     stage.types("y");
-    assert_eq!(stage.acts(), [answer(Decision::Once, None)]);
+    assert_eq!(stage.actions(), [answer(Decision::Once, None)]);
 }
 
-/// A command of which the end was pushed out of sight was agreed to by one key.
+/// Regression: one key approved a command whose end was out of sight.
 #[test]
-fn a_yes_to_what_was_not_seen_is_asked_for_again() {
+fn approving_something_unseen_needs_a_second_key() {
     let mut stage = Stage::new(80, 24);
     let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command = format!("echo safe{}; touch ../outside", " ".repeat(3000));
     long.preview = question::tests::command(&command);
-    stage.happens("0/", EventKind::ApprovalRequested(long));
+    stage.emits("0/", EventKind::ApprovalRequested(long));
     stage.types("y");
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.has("You have not seen all of it");
     stage.types("a");
-    assert_eq!(stage.acts(), [answer(Decision::Always, None)]);
+    assert_eq!(stage.actions(), [answer(Decision::Always, None)]);
 }
 
 fn long_question(stage: &mut Stage) {
     let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command: String = (0..100).map(|n| format!("step{n} {}\n", "w ".repeat(30))).collect();
     long.preview = question::tests::command(&command);
-    stage.happens("0/", EventKind::ApprovalRequested(long));
+    stage.emits("0/", EventKind::ApprovalRequested(long));
 }
 
 #[track_caller]
 fn check_not_seen(stage: &mut Stage) {
     stage.rows();
     stage.types("y");
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.has("You have not seen all of it");
 }
 
-/// By the wheel, by another width, or where there is no room, one gets to the end without having seen the rest.
+/// The wheel, another width, or a lack of room lead to the end without showing the rest.
 #[test]
-fn rows_that_were_passed_over_are_not_taken_for_seen() {
+fn skipped_rows_do_not_count_as_seen() {
     let mut stage = Stage::new(80, 24);
     long_question(&mut stage);
     stage.app.press(Typed::Wheel(300), stage.now);
@@ -196,17 +196,17 @@ fn rows_that_were_passed_over_are_not_taken_for_seen() {
     long_question(&mut stage);
     stage.app.press(Typed::Wheel(30), stage.now);
     stage.types("y");
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
 }
 
-/// Each of these changed the draft behind the question, or offered completions for it.
+/// Regression: each of these changed the draft behind the question, or offered completions for it.
 #[test]
 fn no_key_changes_the_draft_that_a_question_covers() {
     let mut stage = Stage::new(80, 24);
-    stage.app.take(News::History { texts: vec!["earlier".to_owned()], size: 10 }, stage.now);
+    stage.app.update(Update::History { texts: vec!["earlier".to_owned()], size: 10 }, stage.now);
     stage.starts("0/");
     stage.types("one /he");
-    stage.happens("0/", asking());
+    stage.emits("0/", asking());
     for key in [KeyCode::Up, KeyCode::Down, KeyCode::Tab, KeyCode::Left, KeyCode::Backspace] {
         stage.key(key);
     }
@@ -214,20 +214,20 @@ fn no_key_changes_the_draft_that_a_question_covers() {
         stage.control(key);
     }
     stage.press(KeyCode::Enter, KeyModifiers::ALT);
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.control('c');
-    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+    assert_eq!(stage.actions(), [request("0/", Command::Interrupt)]);
     stage.key(KeyCode::Esc);
     stage.has("❯ one /he");
 }
 
 #[test]
-fn a_question_is_scrolled_by_up_and_down_too() {
+fn up_and_down_scroll_a_question() {
     let mut stage = Stage::new(40, 10);
     let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command: String = (0..30).map(|n| format!("step{n}\n")).collect();
     long.preview = question::tests::command(&command);
-    stage.happens("0/", EventKind::ApprovalRequested(long));
+    stage.emits("0/", EventKind::ApprovalRequested(long));
     stage.has("? agent 0/");
     stage.key(KeyCode::Down);
     stage.key(KeyCode::Down);
@@ -238,15 +238,15 @@ fn a_question_is_scrolled_by_up_and_down_too() {
 }
 
 #[test]
-fn keys_that_work_everywhere_do_so_in_a_reason() {
+fn global_keys_work_while_typing_a_reason() {
     let mut stage = asked();
     stage.starts("0/1/");
     stage.types("nbecause");
     stage.control('z');
     stage.control('l');
-    assert_eq!(stage.acts(), [Act::Suspend, Act::Redraw]);
+    assert_eq!(stage.actions(), [Action::Suspend, Action::Redraw]);
     stage.press(KeyCode::Enter, KeyModifiers::ALT);
-    assert_eq!(stage.acts(), [], "only Enter alone says no");
+    assert_eq!(stage.actions(), [], "only Enter alone says no");
     stage.control('t');
     stage.has("Team:");
     stage.key(KeyCode::Esc);
@@ -257,41 +257,41 @@ fn keys_that_work_everywhere_do_so_in_a_reason() {
     stage.has("[0/1/]");
 }
 
-/// A key after `millis`.
+/// Presses a key after `millis`.
 fn soon(stage: &mut Stage, millis: u64, code: KeyCode, modifiers: KeyModifiers) {
     stage.now += Duration::from_millis(millis);
     stage.app.press(Typed::Key(KeyEvent::new(code, modifiers)), stage.now);
 }
 
-/// The question had been asked long before, and the first letters were taken for answers to it.
+/// Regression: the question was old, and the first letters of a message answered it.
 #[test]
-fn whoever_comes_typing_to_an_agent_that_asks_answers_nothing() {
+fn typing_while_switching_to_a_question_does_not_answer_it() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/1/");
-    stage.happens("0/1/", asking());
+    stage.emits("0/1/", asking());
     stage.types("x");
-    stage.acts();
+    stage.actions();
     soon(&mut stage, 60_000, KeyCode::Down, KeyModifiers::ALT);
     for c in "yes, but a".chars() {
         soon(&mut stage, 200, KeyCode::Char(c), KeyModifiers::NONE);
     }
     stage.has("rm -r build");
-    assert_eq!(stage.acts(), [Act::Effect(Effect::Recall(agent("0/1/")))]);
+    assert_eq!(stage.actions(), [Action::Effect(Effect::LoadLog(agent("0/1/")))]);
     stage.key(KeyCode::Esc);
     stage.has("❯ yes, but a");
 }
 
 #[test]
-fn a_key_that_is_held_down_answers_one_question() {
+fn holding_a_key_down_answers_one_question() {
     let mut stage = asked();
     let EventKind::ApprovalRequested(mut second) = asking() else { unreachable!("it is one") };
     second.call.tool_call_id = ToolCallId::new("d");
-    stage.happens("0/", EventKind::ApprovalRequested(second));
+    stage.emits("0/", EventKind::ApprovalRequested(second));
     stage.types("y");
     for _ in 0..60 {
         soon(&mut stage, 30, KeyCode::Char('y'), KeyModifiers::NONE);
     }
-    assert_eq!(stage.acts(), [answer(Decision::Once, None)]);
+    assert_eq!(stage.actions(), [answer(Decision::Once, None)]);
     stage.has("asks for bash");
     stage.key(KeyCode::Esc);
     stage.lacks("❯ y");

@@ -1,21 +1,20 @@
-//! What is read of a conversation.
+//! How a conversation is shown.
 
 use std::time::Duration;
 
 use ikigai_conversation::{
-    Body, CallSummary, EffectKind, FileDiff, Hunk, MessageId, NewMessage, ResponseId, ResultState,
-    ResultSummary, ToolCallId,
+    Body, CallSummary, EffectKind, FileDiff, Hunk, MessageId, Mode, NewMessage, ResponseId,
+    ResultState, ResultSummary, ToolCallId,
 };
-use ikigai_protocol::{EventKind, StopReason, TurnEnd};
-use ikigai_tools::Mode;
+use ikigai_protocol::{EventKind, RECALLED, StopReason, TurnEnd};
 use ratatui_core::style::{Color, Modifier};
 
 use super::{Stage, agent};
-use crate::look::Colours;
-use crate::news::News;
+use crate::style::Colours;
+use crate::update::Update;
 
 #[test]
-fn a_turn_is_what_was_said_called_found_and_answered() {
+fn a_turn_shows_the_message_the_call_the_result_and_the_answer() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/");
     stage.logs("0/", NewMessage::user("Which TODOs are there?"));
@@ -73,12 +72,12 @@ fn a_small_screen_shows_the_end() {
 }
 
 #[test]
-fn a_retry_voids_what_was_streamed() {
+fn a_retry_discards_the_streamed_text() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/");
     stage.streams("0/", "half\n\nan answ");
     let delay = Duration::from_secs(3);
-    stage.happens("0/", EventKind::Retry { attempt: 1, reason: "overloaded".to_owned(), delay });
+    stage.emits("0/", EventKind::Retry { attempt: 1, reason: "overloaded".to_owned(), delay });
     stage.lacks("half");
     stage.has("⚠ overloaded; retry 1 in 3 s");
     stage.streams("0/", "whole");
@@ -101,9 +100,9 @@ fn results_unfold_and_fold() {
     stage.has("… 2 more lines");
 }
 
-/// The message has all that is shown, so no file has to be read for it, now or when the log is recalled.
+/// The message contains everything that is shown, so no file has to be read, live or from the log.
 #[test]
-fn a_change_of_a_file_is_a_diff_at_once_and_when_it_is_recalled() {
+fn a_file_change_is_a_diff_live_and_from_the_log() {
     let lines = [" one", "-two", "+2"].map(|line| line.to_owned().into()).into();
     let hunks = vec![Hunk { old: 41, new: 41, lines }];
     let diff = FileDiff { path: "f".to_owned(), added: 1, removed: 1, hunks, omitted: 0 };
@@ -118,26 +117,26 @@ fn a_change_of_a_file_is_a_diff_at_once_and_when_it_is_recalled() {
     live.logs("0/", call.clone());
     live.logs("0/", result.clone());
     live.has(expected);
-    assert_eq!(live.acts(), []);
+    assert_eq!(live.actions(), []);
 
     let mut later = Stage::new(80, 24);
     let log = [call, result].map(|message| later.message("0/", message)).into();
-    later.app.take(News::Recalled { agent: agent("0/"), log }, later.now);
+    later.app.update(Update::Log { agent: agent("0/"), log }, later.now);
     later.has(expected);
-    assert_eq!(later.acts(), []);
+    assert_eq!(later.actions(), []);
 }
 
 #[test]
-fn a_log_that_is_recalled_in_part_says_where_the_rest_is() {
+fn a_log_that_is_loaded_in_part_names_the_full_log() {
     let mut stage = Stage::new(80, 24);
     let said = |stage: &mut Stage, number| {
         stage.message("0/", NewMessage::user(format!("number {number}")))
     };
-    let mut log: Vec<_> = (0..crate::RECALLED).map(|number| said(&mut stage, number)).collect();
+    let mut log: Vec<_> = (0..RECALLED).map(|number| said(&mut stage, number)).collect();
     let rest = "what was said before this is in the log: ikigai log";
     for is_cut in [true, false] {
-        stage.app.take(News::Missed, stage.now);
-        stage.app.take(News::Recalled { agent: agent("0/"), log: log.clone() }, stage.now);
+        stage.app.update(Update::Dropped, stage.now);
+        stage.app.update(Update::Log { agent: agent("0/"), log: log.clone() }, stage.now);
         stage.press(crossterm::event::KeyCode::Home, crossterm::event::KeyModifiers::CONTROL);
         assert_eq!(stage.rows().join("\n").contains(rest), is_cut);
         log.pop();
@@ -145,18 +144,18 @@ fn a_log_that_is_recalled_in_part_says_where_the_rest_is() {
 }
 
 #[test]
-fn the_log_comes_before_what_happened_since() {
+fn the_log_comes_before_later_events() {
     let mut stage = Stage::new(80, 24);
     let old = stage.message("0/", NewMessage::user("earlier"));
     let both = stage.message("0/", NewMessage::user("now"));
-    stage.happens("0/", EventKind::Message(both.clone()));
-    stage.app.take(News::Recalled { agent: agent("0/"), log: vec![old, both] }, stage.now);
+    stage.emits("0/", EventKind::Message(both.clone()));
+    stage.app.update(Update::Log { agent: agent("0/"), log: vec![old, both] }, stage.now);
     let said: Vec<String> = stage.rows().into_iter().filter(|row| row.starts_with("❯ ")).collect();
     assert_eq!(said, ["❯ earlier", "❯ now"]);
 }
 
 #[test]
-fn what_is_rewound_is_dim_and_news_are_too() {
+fn rewound_messages_and_notifications_are_dim() {
     for (colours, is_dim) in [(Colours::Sixteen, true), (Colours::None, false)] {
         let mut stage = Stage::with(80, 24, Mode::Work, colours);
         stage.logs("0/", NewMessage::mark(Some("here".to_owned())));
@@ -174,7 +173,7 @@ fn what_is_rewound_is_dim_and_news_are_too() {
 }
 
 #[test]
-fn full_is_red_and_nothing_is_without_colours() {
+fn full_mode_is_red_unless_colours_are_off() {
     for (colours, expected) in [(Colours::Sixteen, Color::Red), (Colours::None, Color::Reset)] {
         let mut stage = Stage::with(80, 24, Mode::Full, colours);
         let last = stage.rows().pop().unwrap();
@@ -185,7 +184,7 @@ fn full_is_red_and_nothing_is_without_colours() {
 }
 
 #[test]
-fn a_turn_that_failed_says_why_and_may_go_on() {
+fn a_failed_turn_shows_the_error_and_can_be_continued() {
     let mut stage = Stage::new(80, 24);
     let done = TurnEnd {
         stop: StopReason::Error,
@@ -193,11 +192,11 @@ fn a_turn_that_failed_says_why_and_may_go_on() {
         error: Some("no key".to_owned()),
         can_continue: true,
     };
-    stage.happens("0/", EventKind::TurnEnded(done));
+    stage.emits("0/", EventKind::TurnEnded(done));
     stage.has("✗ no key");
     stage.has("Enter tries to go on");
     stage.key(crossterm::event::KeyCode::Enter);
-    assert_eq!(stage.acts(), [super::order("0/", ikigai_protocol::Command::Continue)]);
+    assert_eq!(stage.actions(), [super::request("0/", ikigai_protocol::Command::Continue)]);
 }
 
 #[test]
@@ -212,7 +211,7 @@ fn scrolling_stays_where_it_is_while_more_arrives() {
     let before = stage.rows();
     stage.lacks("line 49");
     stage.streams("0/", "more\n\nand more\n\n");
-    // One row less is seen: there is something to say about what it does.
+    // One row less is visible because of the activity line.
     assert_eq!(stage.rows()[..6], before[..6]);
     stage.press(crossterm::event::KeyCode::Home, crossterm::event::KeyModifiers::CONTROL);
     stage.has("line 0");
@@ -229,7 +228,7 @@ fn scrolling_stays_where_it_is_while_more_arrives() {
 }
 
 #[test]
-fn tokens_and_their_share_are_in_the_status() {
+fn the_status_line_shows_tokens_and_their_share() {
     let mut stage = Stage::new(120, 24);
     let usage = ikigai_conversation::Usage {
         input_tokens: 20_000,
@@ -244,7 +243,7 @@ fn tokens_and_their_share_are_in_the_status() {
 }
 
 #[test]
-fn a_large_screen_is_filled_from_below() {
+fn a_large_screen_fills_from_the_bottom() {
     let mut stage = Stage::new(200, 60);
     stage.answers("0/", &format!("```rust\n{}```\n", "let x = 1; // one\n".repeat(300)));
     let rows = stage.rows();
@@ -252,14 +251,14 @@ fn a_large_screen_is_filled_from_below() {
 }
 
 #[test]
-fn an_interrupt_is_told_once() {
+fn an_interrupt_is_shown_once() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/");
     stage.streams("0/", "half");
     stage.logs("0/", NewMessage::assistant("half", ResponseId::new("r")));
     stage.logs("0/", NewMessage::interrupted(None));
     let (stop, text) = (StopReason::Interrupted, "half".to_owned());
-    stage.happens(
+    stage.emits(
         "0/",
         EventKind::TurnEnded(TurnEnd { stop, text, error: None, can_continue: false }),
     );
@@ -267,7 +266,7 @@ fn an_interrupt_is_told_once() {
 }
 
 #[test]
-fn what_a_fault_cut_off_does_not_run_into_the_next_answer() {
+fn an_answer_that_failed_does_not_join_the_next_one() {
     let mut stage = Stage::new(80, 24);
     stage.streams("0/", "half");
     let done = TurnEnd {
@@ -276,20 +275,20 @@ fn what_a_fault_cut_off_does_not_run_into_the_next_answer() {
         error: Some("gone".to_owned()),
         can_continue: true,
     };
-    stage.happens("0/", EventKind::TurnEnded(done));
+    stage.emits("0/", EventKind::TurnEnded(done));
     stage.streams("0/", "whole");
     stage.has("● half");
     stage.has("● whole");
 }
 
-/// Without a turn nothing says that the wait is over, and the agent seemed busy for ever.
+/// Regression: without a turn no event ends the wait, and the agent seemed busy forever.
 #[test]
-fn a_database_that_is_busy_outside_a_turn_is_told_and_leaves_the_agent_idle() {
+fn a_busy_database_outside_a_turn_is_shown_and_leaves_the_agent_idle() {
     let mut stage = Stage::new(80, 24);
-    stage.happens("0/", EventKind::DatabaseUnavailable("the database is busy".to_owned()));
+    stage.emits("0/", EventKind::DatabaseUnavailable("the database is busy".to_owned()));
     stage.has("⚠ the database is busy; waiting");
     stage.lacks("Esc interrupts");
     stage.starts("0/");
-    stage.happens("0/", EventKind::DatabaseUnavailable("the database is busy".to_owned()));
+    stage.emits("0/", EventKind::DatabaseUnavailable("the database is busy".to_owned()));
     stage.has("⚠ the database is busy; waiting · 0 s · Esc interrupts");
 }

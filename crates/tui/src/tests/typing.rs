@@ -1,28 +1,28 @@
-//! What a person types, and what comes of it.
+//! Typing, and what it does.
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use ikigai_conversation::NewMessage;
 use ikigai_protocol::{Command, EventKind, Request};
 
-use super::{Stage, agent, order, say};
-use crate::app::Act;
+use super::{Stage, agent, request, say};
+use crate::app::Action;
 use crate::completion::Listing;
-use crate::news::{Drafting, Effect, News};
 use crate::typed::Typed;
+use crate::update::{Drafting, Effect, Update};
 
 #[test]
-fn enter_sends_and_other_enters_make_lines() {
+fn enter_sends_and_other_enters_start_a_new_line() {
     let mut stage = Stage::new(80, 24);
     stage.types("one");
     stage.control('j');
     stage.types("two");
     stage.press(KeyCode::Enter, KeyModifiers::ALT);
     stage.enters("three");
-    assert_eq!(stage.acts(), [say("0/", "one\ntwo\nthree")]);
+    assert_eq!(stage.actions(), [say("0/", "one\ntwo\nthree")]);
 }
 
 #[test]
-fn what_is_sent_to_a_busy_agent_is_queued_until_it_is_in_the_log() {
+fn a_message_to_a_busy_agent_is_queued_until_it_is_in_the_log() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/");
     stage.enters("and the tests");
@@ -33,10 +33,10 @@ fn what_is_sent_to_a_busy_agent_is_queued_until_it_is_in_the_log() {
 }
 
 #[test]
-fn what_was_not_taken_comes_back() {
+fn a_rejected_message_returns_to_the_draft() {
     let mut stage = Stage::new(80, 24);
     stage.enters("too much");
-    stage.happens("0/", EventKind::InputRejected("too much".to_owned()));
+    stage.emits("0/", EventKind::InputRejected("too much".to_owned()));
     stage.lacks("queued");
     stage.has("❯ too much");
 }
@@ -47,48 +47,48 @@ fn control_c_clears_then_interrupts_then_leaves() {
     stage.starts("0/");
     stage.types("draft");
     stage.control('c');
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.control('c');
-    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+    assert_eq!(stage.actions(), [request("0/", Command::Interrupt)]);
     stage.ends("0/", "x");
     stage.control('c');
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.has("Ctrl+C once more leaves");
     stage.key(KeyCode::Left);
     stage.control('c');
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.control('c');
-    assert_eq!(stage.acts(), [Act::Leave]);
+    assert_eq!(stage.actions(), [Action::Leave]);
 }
 
 #[test]
-fn control_d_leaves_only_without_a_text() {
+fn control_d_leaves_only_without_text() {
     let mut stage = Stage::new(80, 24);
     stage.types("x");
     stage.key(KeyCode::Left);
     stage.control('d');
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.control('d');
-    assert_eq!(stage.acts(), [Act::Leave]);
+    assert_eq!(stage.actions(), [Action::Leave]);
 }
 
 #[test]
-fn escape_interrupts_only_an_agent_at_work() {
+fn escape_interrupts_only_a_busy_agent() {
     let mut stage = Stage::new(80, 24);
     stage.key(KeyCode::Esc);
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.starts("0/");
     stage.key(KeyCode::Esc);
-    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+    assert_eq!(stage.actions(), [request("0/", Command::Interrupt)]);
 }
 
 fn knows(stage: &mut Stage, texts: &[&str]) {
     let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-    stage.app.take(News::History { texts, size: 10 }, stage.now);
+    stage.app.update(Update::History { texts, size: 10 }, stage.now);
 }
 
 #[test]
-fn up_and_down_go_through_the_history() {
+fn up_and_down_step_through_the_history() {
     let mut stage = Stage::new(80, 24);
     knows(&mut stage, &["old"]);
     stage.enters("new");
@@ -102,9 +102,9 @@ fn up_and_down_go_through_the_history() {
     stage.has("❯ draft");
 }
 
-/// Down brought the text of another agent, or one that had been given up.
+/// Regression: Down brought the draft of another agent, or one that had been discarded.
 #[test]
-fn the_place_in_the_history_is_left_with_the_text() {
+fn the_position_in_the_history_is_reset_with_the_draft() {
     let leaves: [fn(&mut Stage); 4] = [
         |stage| {
             stage.starts("0/1/");
@@ -113,7 +113,7 @@ fn the_place_in_the_history_is_left_with_the_text() {
         |stage| stage.control('c'),
         |stage| {
             stage.control('g');
-            stage.app.take(News::Edited(Some("other".to_owned())), stage.now);
+            stage.app.update(Update::Edited(Some("other".to_owned())), stage.now);
         },
         |stage| {
             stage.control('r');
@@ -133,7 +133,7 @@ fn the_place_in_the_history_is_left_with_the_text() {
 }
 
 #[test]
-fn control_r_finds_what_was_typed() {
+fn control_r_searches_the_history() {
     let mut stage = Stage::new(80, 24);
     knows(&mut stage, &["fix the test", "other"]);
     stage.control('r');
@@ -141,7 +141,7 @@ fn control_r_finds_what_was_typed() {
     stage.has("search 'tes': fix the test");
     stage.key(KeyCode::Enter);
     stage.has("❯ fix the test");
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
 }
 
 #[test]
@@ -157,12 +157,12 @@ fn the_wheel_scrolls_and_does_not_touch_the_input() {
 }
 
 #[test]
-fn a_long_paste_is_one_thing() {
+fn a_long_paste_is_a_placeholder() {
     let mut stage = Stage::new(80, 24);
     stage.app.press(Typed::Paste("x\n".repeat(12)), stage.now);
     stage.has("❯ [pasted 12 lines]");
     stage.key(KeyCode::Enter);
-    assert_eq!(stage.acts(), [say("0/", "x\n".repeat(12).trim())]);
+    assert_eq!(stage.actions(), [say("0/", "x\n".repeat(12).trim())]);
 }
 
 #[test]
@@ -187,26 +187,26 @@ fn tab_completes_commands_agents_and_files() {
     stage.control('u');
     stage.types("see @ma");
     stage.key(KeyCode::Tab);
-    assert_eq!(stage.acts(), [Act::Effect(Effect::List(Listing::Files))]);
+    assert_eq!(stage.actions(), [Action::Effect(Effect::LoadList(Listing::Files))]);
     lists(&mut stage, &["src/main.rs", "Makefile"]);
     stage.has("  src/main.rs");
     stage.types("in");
     stage.lacks("Makefile");
     stage.key(KeyCode::Enter);
     stage.has("❯ see @src/main.rs");
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
 }
 
 fn lists(stage: &mut Stage, names: &[&str]) {
     let names = names.iter().map(|name| (*name).to_owned()).collect();
-    stage.app.take(News::Listed(Listing::Files, names), stage.now);
+    stage.app.update(Update::List(Listing::Files, names), stage.now);
 }
 
 const SEPARATOR: &str =
     "── ↑- ←- [0/] →- ↓- ────────────────────────────────────────────────────────────";
 
 #[test]
-fn commands_are_offered_with_what_they_do_as_soon_as_one_is_typed() {
+fn typing_a_slash_offers_commands_with_their_descriptions() {
     let mut stage = Stage::new(80, 24);
     stage.types("/");
     let status = "gpt-5 · work (landlock) · 0192ab · $0.12 · ~/project · Tab chooses";
@@ -256,7 +256,7 @@ fn a_small_screen_keeps_its_input_and_shows_fewer_offers() {
 }
 
 #[test]
-fn what_is_only_shown_takes_no_key() {
+fn a_preview_takes_no_keys() {
     let mut stage = Stage::new(80, 24);
     knows(&mut stage, &["old"]);
     stage.types("/usage");
@@ -264,8 +264,8 @@ fn what_is_only_shown_takes_no_key() {
     stage.key(KeyCode::Enter);
     let command = Command::Usage;
     assert_eq!(
-        stage.acts(),
-        [Act::Effect(Effect::Request(Request { agent: agent("0/"), command }))]
+        stage.actions(),
+        [Action::Effect(Effect::Request(Request { agent: agent("0/"), command }))]
     );
     stage.types("/mo");
     stage.key(KeyCode::Up);
@@ -279,12 +279,12 @@ fn what_is_only_shown_takes_no_key() {
     stage.has("  /mode");
     stage.starts("0/");
     stage.key(KeyCode::Esc);
-    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+    assert_eq!(stage.actions(), [request("0/", Command::Interrupt)]);
     stage.lacks("  /mode");
 }
 
 #[test]
-fn escape_closes_what_tab_has_opened_and_then_interrupts() {
+fn escape_closes_the_completion_list_and_then_interrupts() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/");
     stage.types("/mo");
@@ -292,38 +292,38 @@ fn escape_closes_what_tab_has_opened_and_then_interrupts() {
     stage.has("Esc closes");
     stage.key(KeyCode::Esc);
     stage.lacks("  /mode");
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.key(KeyCode::Esc);
-    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+    assert_eq!(stage.actions(), [request("0/", Command::Interrupt)]);
 }
 
 #[test]
-fn files_are_listed_once_for_a_word_and_narrowed_with_every_key() {
+fn files_are_listed_once_per_word_and_narrowed_with_every_key() {
     let mut stage = Stage::new(80, 24);
-    let list = || Act::Effect(Effect::List(Listing::Files));
+    let list = || Action::Effect(Effect::LoadList(Listing::Files));
     stage.types("see @m");
-    assert_eq!(stage.acts(), [list()]);
+    assert_eq!(stage.actions(), [list()]);
     lists(&mut stage, &["Makefile", "src/main.rs", "src/other.rs"]);
     stage.has("❯ see @m\n  Makefile\n  src/main.rs");
     stage.types("ai");
     stage.key(KeyCode::Backspace);
     stage.types("in");
     stage.has("❯ see @main\n  src/main.rs\ngpt-5");
-    assert_eq!(stage.acts(), []);
+    assert_eq!(stage.actions(), []);
     stage.types(" and @");
-    assert_eq!(stage.acts(), [list()]);
+    assert_eq!(stage.actions(), [list()]);
     stage.has("  src/other.rs");
     stage.control('u');
     stage.types("@");
-    assert_eq!(stage.acts(), [], "the list is being made");
+    assert_eq!(stage.actions(), [], "the list is being made");
     stage.key(KeyCode::Esc);
     lists(&mut stage, &["late.rs"]);
     stage.lacks("late.rs");
 }
 
-/// It looked as if a file that is not there were attached.
+/// Regression: it looked as if a missing file were attached.
 #[test]
-fn a_name_that_no_file_has_is_said_to_be_sent_as_it_is() {
+fn a_missing_file_is_announced_as_sent_verbatim() {
     let note = "(no file fits; sent as typed)";
     let mut stage = Stage::new(80, 24);
     stage.types("see @mian");
@@ -340,30 +340,30 @@ fn a_name_that_no_file_has_is_said_to_be_sent_as_it_is() {
     stage.lacks(note);
     stage.control('u');
     stage.enters("see @moon");
-    assert_eq!(stage.acts().pop(), Some(say("0/", "see @moon")));
+    assert_eq!(stage.actions().pop(), Some(say("0/", "see @moon")));
     stage.lacks(note);
 }
 
 #[test]
-fn a_text_that_nobody_typed_is_not_commented_on() {
+fn text_that_was_not_typed_has_no_preview() {
     let mut stage = Stage::new(80, 24);
-    stage.app.take(News::Draft { agent: agent("0/"), text: "/mo".to_owned() }, stage.now);
+    stage.app.update(Update::Suggestion { agent: agent("0/"), text: "/mo".to_owned() }, stage.now);
     stage.key(KeyCode::PageUp);
     stage.lacks("  /mode");
     stage.control('g');
-    stage.app.take(News::Edited(Some("/und".to_owned())), stage.now);
+    stage.app.update(Update::Edited(Some("/und".to_owned())), stage.now);
     stage.lacks("  /undo");
     stage.types("o");
     stage.has("  /undo");
-    stage.app.take(News::Edited(None), stage.now);
+    stage.app.update(Update::Edited(None), stage.now);
     stage.has("  /undo");
-    stage.app.take(News::View(agent("1/")), stage.now);
+    stage.app.update(Update::View(agent("1/")), stage.now);
     stage.lacks("  /undo");
 }
 
-/// The first offer was chosen again, and Enter took another file than the one that was seen.
+/// Regression: the selection went back to the first offer, and Enter took another file.
 #[test]
-fn a_list_that_comes_late_leaves_what_is_chosen() {
+fn a_late_list_keeps_the_selection() {
     let mut stage = Stage::new(80, 24);
     lists(&mut stage, &["b", "c"]);
     stage.types("@");
@@ -381,7 +381,7 @@ fn a_list_that_comes_late_leaves_what_is_chosen() {
 }
 
 #[test]
-fn a_paste_that_is_too_long_is_refused_aloud() {
+fn a_paste_that_is_too_long_is_an_error() {
     let mut stage = Stage::new(80, 24);
     stage.types("draft");
     stage.app.press(Typed::Paste("x\n".repeat(1024 * 1024)), stage.now);
@@ -390,7 +390,7 @@ fn a_paste_that_is_too_long_is_refused_aloud() {
 }
 
 #[test]
-fn a_paste_into_a_search_is_no_longer_than_what_is_typed_there() {
+fn a_paste_into_a_search_is_limited() {
     let mut stage = Stage::new(250, 24);
     knows(&mut stage, &["fix the test", "other"]);
     stage.control('r');
@@ -401,28 +401,28 @@ fn a_paste_into_a_search_is_no_longer_than_what_is_typed_there() {
 }
 
 #[test]
-fn commands_that_others_carry_out_are_passed_on() {
+fn other_commands_are_passed_on() {
     let mut stage = Stage::new(80, 24);
     stage.enters("/mail send 1/ hello");
     let command = Command::Mail { line: "send 1/ hello".to_owned() };
     assert_eq!(
-        stage.acts(),
-        [Act::Effect(Effect::Request(Request { agent: agent("0/"), command }))]
+        stage.actions(),
+        [Action::Effect(Effect::Request(Request { agent: agent("0/"), command }))]
     );
-    stage.app.take(
-        News::Told { agent: agent("0/"), text: "Mail sent to agent 1/".to_owned() },
+    stage.app.update(
+        Update::Note { agent: agent("0/"), text: "Mail sent to agent 1/".to_owned() },
         stage.now,
     );
     stage.has("❯ /mail send 1/ hello\n\nMail sent to agent 1/");
 }
 
 #[test]
-fn an_unknown_command_is_an_error_and_a_path_is_none() {
+fn an_unknown_command_is_an_error_and_a_path_is_a_message() {
     let mut stage = Stage::new(80, 24);
     stage.enters("/mial");
     stage.has("Unknown command '/mial'. Did you mean /mail?");
     stage.enters("/etc/hosts is odd");
-    assert_eq!(stage.acts(), [say("0/", "/etc/hosts is odd")]);
+    assert_eq!(stage.actions(), [say("0/", "/etc/hosts is odd")]);
 }
 
 #[test]
@@ -432,66 +432,66 @@ fn copy_takes_the_last_answer() {
     stage.has("There is no answer to copy yet");
     stage.answers("0/", "**answer**");
     stage.enters("/copy");
-    assert_eq!(stage.acts(), [Act::Copy("**answer**".to_owned())]);
-    assert_eq!(stage.app.farewell().last_answer.as_deref(), Some("**answer**"));
+    assert_eq!(stage.actions(), [Action::Copy("**answer**".to_owned())]);
+    assert_eq!(stage.app.exit_summary().last_answer.as_deref(), Some("**answer**"));
 }
 
 #[test]
-fn the_editor_gets_the_text_and_gives_it_back() {
+fn the_editor_gets_the_draft_and_returns_it() {
     let mut stage = Stage::new(80, 24);
     stage.types("draft");
     stage.control('g');
-    assert_eq!(stage.acts(), [Act::Effect(Effect::Edit("draft".to_owned()))]);
-    stage.app.take(News::Edited(Some("better\n".to_owned())), stage.now);
+    assert_eq!(stage.actions(), [Action::Effect(Effect::OpenEditor("draft".to_owned()))]);
+    stage.app.update(Update::Edited(Some("better\n".to_owned())), stage.now);
     stage.has("❯ better");
 }
 
-/// What was edited for one agent came to the one that was in view then.
+/// Regression: the text went to the agent in view.
 #[test]
-fn what_was_edited_goes_to_whom_it_was_meant_for() {
+fn edited_text_returns_to_the_agent_that_it_is_for() {
     let mut stage = Stage::new(80, 24);
     stage.types("draft");
     stage.control('g');
-    stage.app.take(News::View(agent("1/")), stage.now);
-    stage.app.take(News::Edited(Some("better\n".to_owned())), stage.now);
+    stage.app.update(Update::View(agent("1/")), stage.now);
+    stage.app.update(Update::Edited(Some("better\n".to_owned())), stage.now);
     stage.lacks("better");
-    stage.app.take(News::View(agent("0/")), stage.now);
+    stage.app.update(Update::View(agent("0/")), stage.now);
     stage.has("❯ better");
 }
 
 #[test]
-fn an_offered_text_waits_until_the_input_is_empty() {
+fn a_suggestion_waits_until_the_input_is_empty() {
     let mut stage = Stage::new(80, 24);
-    let offer = || News::Draft { agent: agent("0/"), text: "offered".to_owned() };
-    stage.app.take(offer(), stage.now);
+    let offer = || Update::Suggestion { agent: agent("0/"), text: "offered".to_owned() };
+    stage.app.update(offer(), stage.now);
     stage.has("❯ offered");
     stage.control('c');
     stage.has("❯\n");
     stage.types("mine");
-    stage.app.take(offer(), stage.now);
+    stage.app.update(offer(), stage.now);
     stage.has("❯ mine");
     stage.key(KeyCode::Enter);
     stage.has("❯ offered");
-    assert_eq!(stage.acts(), [say("0/", "mine")]);
+    assert_eq!(stage.actions(), [say("0/", "mine")]);
 }
 
 #[test]
-fn typing_is_told_once_when_it_begins_and_when_it_ends() {
+fn a_draft_is_reported_when_it_starts_and_ends() {
     let mut stage = Stage::new(80, 24);
     stage.types("ab");
     stage.control('u');
-    let told: Vec<Act> = stage.app.take_acts();
-    let expected = [Drafting::Begun, Drafting::Ended];
+    let told: Vec<Action> = stage.app.take_actions();
+    let expected = [Drafting::Started, Drafting::Ended];
     assert_eq!(
         told,
-        expected.map(|draft| Act::Effect(Effect::Drafting { agent: agent("0/"), draft }))
+        expected.map(|draft| Action::Effect(Effect::Drafting { agent: agent("0/"), draft }))
     );
 }
 
 #[test]
-fn escape_right_behind_enter_interrupts_what_has_not_begun_to_be_seen() {
+fn escape_right_after_enter_interrupts_before_the_turn_starts() {
     let mut stage = Stage::new(80, 24);
     stage.enters("go");
     stage.key(KeyCode::Esc);
-    assert_eq!(stage.acts(), [say("0/", "go"), order("0/", Command::Interrupt)]);
+    assert_eq!(stage.actions(), [say("0/", "go"), request("0/", Command::Interrupt)]);
 }

@@ -1,31 +1,31 @@
-//! One thing that happened, and the rows that it is seen as.
+//! A block of a transcript and its rows.
 
 use ikigai_conversation::{DiffLine, FileDiff, MessageId, ResultState, ResultSummary, ToolResult};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
 use crate::diff::render_diff;
-use crate::look::{AGENT, CALL, DIM, FAULT, PERSON, PLAIN, WARNING};
 use crate::markdown::render_markdown;
 use crate::safe::{safe, safe_line};
+use crate::style::{AGENT, CALL, DIM, FAULT, PLAIN, USER, WARNING};
 use crate::wrap::{Breaks, Margin, wrap};
 
 use super::parts::Part;
 
-/// Rows of a tool's output that are seen while it is folded.
+/// Visible lines of a folded tool output.
 const FOLDED_LINES: usize = 3;
-/// The same for a diff: it is what a person wants to see, up to a point.
+/// Visible lines of a folded diff, which is of more interest.
 const FOLDED_DIFF: usize = 24;
 
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// The message of the log that it stands for, if it stands for one.
+    /// The message of the log that it shows, if any.
     pub(super) message: Option<MessageId>,
-    pub(super) what: What,
+    pub(super) content: Content,
     pub(super) fold: Fold,
-    /// A guess at the memory that it takes.
+    /// An estimate of its memory.
     pub(super) bytes: usize,
-    /// Laid out for a width; `None` when it has to be done again.
+    /// The cached layout.
     pub(super) layout: Option<Layout>,
     gap: Gap,
     is_dim: bool,
@@ -37,7 +37,7 @@ pub(super) struct Layout {
     rows: Vec<Line<'static>>,
 }
 
-/// Whether the rest of an output is shown.
+/// Whether all of an output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fold {
     Folded,
@@ -51,7 +51,7 @@ enum Gap {
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum Content {
     Said(String),
     Answer { part: Part, is_first: bool },
     Call(String),
@@ -61,48 +61,51 @@ pub(super) enum What {
     Rule(String),
 }
 
-/// How something is said that nobody in the conversation said.
+/// The style of a note that is not part of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// News and remarks.
+    /// Events and remarks.
     Dim,
-    /// The answer to a command.
+    /// The reply to a command.
     Plain,
     /// `⚠`
     Warning,
     /// `✗`
     Fault,
-    /// An answer that says what was wrong with the command.
+    /// The error of a command.
     Error,
 }
 
-impl What {
-    pub(super) fn note(tone: Tone, text: &str) -> What {
-        What::Note { tone, text: text.to_owned() }
+impl Content {
+    pub(super) fn note(tone: Tone, text: &str) -> Content {
+        Content::Note { tone, text: text.to_owned() }
     }
 
-    pub(super) fn result(result: &ToolResult, content: &str) -> What {
+    pub(super) fn result(result: &ToolResult, content: &str) -> Content {
         let ResultSummary { outcome: line, state, diff, rule } = ResultSummary::of(result, content);
         if let Some(diff) = diff {
-            return What::Change { line, diff };
+            return Content::Change { line, diff };
         }
         let output = rule.unwrap_or_else(|| result.output_text());
-        // Some tools put out the very line that stands for their result.
+        // The output of some tools is the same as the summary.
         let output = if output == line { String::new() } else { output };
-        What::Result { line, output, state }
+        Content::Result { line, output, state }
     }
 
-    /// Whether `next` stands right under this.
-    pub(super) fn joins(&self, next: &What) -> bool {
+    /// Whether `next` follows without an empty row.
+    pub(super) fn joins(&self, next: &Content) -> bool {
         match (self, next) {
-            (What::Answer { .. }, What::Answer { part, .. }) => part.goes_on,
-            (What::Call(_) | What::Result { .. } | What::Note { tone: Tone::Dim, .. }, next) => {
+            (Content::Answer { .. }, Content::Answer { part, .. }) => part.is_continuation,
+            (
+                Content::Call(_) | Content::Result { .. } | Content::Note { tone: Tone::Dim, .. },
+                next,
+            ) => {
                 matches!(
                     next,
-                    What::Call(_)
-                        | What::Result { .. }
-                        | What::Change { .. }
-                        | What::Note { tone: Tone::Dim, .. }
+                    Content::Call(_)
+                        | Content::Result { .. }
+                        | Content::Change { .. }
+                        | Content::Note { tone: Tone::Dim, .. }
                 )
             }
             _ => false,
@@ -111,20 +114,20 @@ impl What {
 
     fn bytes(&self) -> usize {
         match self {
-            What::Said(text) | What::Call(text) | What::Rule(text) => text.len(),
-            What::Answer { part, .. } => part.text.len(),
-            What::Result { line, output, .. } => line.len() + output.len(),
-            What::Change { line, diff } => line.len() + size_of_diff(diff),
-            What::Note { text, .. } => text.len(),
+            Content::Said(text) | Content::Call(text) | Content::Rule(text) => text.len(),
+            Content::Answer { part, .. } => part.text.len(),
+            Content::Result { line, output, .. } => line.len() + output.len(),
+            Content::Change { line, diff } => line.len() + size_of_diff(diff),
+            Content::Note { text, .. } => text.len(),
         }
     }
 }
 
 impl Block {
-    pub(super) fn new(message: Option<MessageId>, what: What, is_joined: bool) -> Block {
-        let bytes = size_of::<Block>() + what.bytes();
+    pub(super) fn new(message: Option<MessageId>, content: Content, is_joined: bool) -> Block {
+        let bytes = size_of::<Block>() + content.bytes();
         let gap = if is_joined { Gap::None } else { Gap::Line };
-        Block { message, what, fold: Fold::Folded, bytes, layout: None, gap, is_dim: false }
+        Block { message, content, fold: Fold::Folded, bytes, layout: None, gap, is_dim: false }
     }
 
     pub(super) fn dim(&mut self) {
@@ -132,9 +135,9 @@ impl Block {
         self.layout = None;
     }
 
-    /// Whether it is part of an answer that is not in the log yet.
-    pub(super) fn is_arriving(&self) -> bool {
-        self.message.is_none() && matches!(self.what, What::Answer { .. })
+    /// Whether it is part of a streaming answer.
+    pub(super) fn is_streaming(&self) -> bool {
+        self.message.is_none() && matches!(self.content, Content::Answer { .. })
     }
 
     pub(super) fn is_laid_out(&self, width: usize) -> bool {
@@ -159,14 +162,16 @@ impl Block {
     }
 
     fn render(&self, width: usize) -> Vec<Line<'static>> {
-        match &self.what {
-            What::Said(text) => prefixed("❯ ", text, PERSON, PLAIN, width),
-            What::Answer { part, is_first } => render_answer(&part.text, *is_first, width),
-            What::Call(line) => prefixed("→ ", line, CALL, PLAIN, width),
-            What::Result { line, output, state } => self.render_result(line, output, *state, width),
-            What::Change { line, diff } => self.render_change(line, diff, width),
-            What::Note { tone, text } => render_note(*tone, text, width),
-            What::Rule(text) => vec![Line::styled(format!("── {text} ──"), DIM)],
+        match &self.content {
+            Content::Said(text) => prefixed("❯ ", text, USER, PLAIN, width),
+            Content::Answer { part, is_first } => render_answer(&part.text, *is_first, width),
+            Content::Call(line) => prefixed("→ ", line, CALL, PLAIN, width),
+            Content::Result { line, output, state } => {
+                self.render_result(line, output, *state, width)
+            }
+            Content::Change { line, diff } => self.render_change(line, diff, width),
+            Content::Note { tone, text } => render_note(*tone, text, width),
+            Content::Rule(text) => vec![Line::styled(format!("── {text} ──"), DIM)],
         }
     }
 
@@ -188,7 +193,7 @@ impl Block {
             Fold::Open => usize::MAX,
         };
         let lines = output.lines().take(shown).flat_map(|line| match self.fold {
-            // A line that fills the screen is no preview.
+            // A preview must not fill the screen with one line.
             Fold::Folded => vec![Line::styled(
                 format!("  {}", crate::wrap::fit(&safe_line(cut(line)), width.saturating_sub(2))),
                 DIM,
@@ -221,7 +226,7 @@ fn size_of_diff(diff: &FileDiff) -> usize {
     lines.map(|line| size_of::<DiffLine>() + line.text().len()).sum()
 }
 
-/// More of a line than any screen shows in a row.
+/// Cuts a line at more than any screen shows in a row.
 fn cut(line: &str) -> &str {
     const LIMIT: usize = 2_000;
     &line[..line.floor_char_boundary(LIMIT)]
@@ -257,7 +262,7 @@ fn render_note(tone: Tone, text: &str, width: usize) -> Vec<Line<'static>> {
     }
 }
 
-/// Text with a prefix before its first row; it need not be safe.
+/// Untrusted text with a prefix before its first row.
 fn prefixed(
     prefix: &str,
     text: &str,
@@ -269,7 +274,7 @@ fn prefixed(
     let mut rows = Vec::new();
     for line in safe(text.trim_end()).split('\n') {
         rows.extend(wrap(&[Span::styled(line, style)], width, &margin, Breaks::Words));
-        margin.begun();
+        margin.finish_first_row();
     }
     rows
 }

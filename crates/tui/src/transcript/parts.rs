@@ -1,41 +1,43 @@
-//! An answer in parts: while it streams, only the last part can still change, so only that one is laid out anew.
+//! Splits an answer into parts. While it streams, only the last part can change, so only that one
+//! is laid out again.
 //!
-//! A part ends before a line that stands at the margin behind an empty one. There every Markdown block has ended, but
-//! for fenced code; that is cut when it grows long, and the next part opens the fence again. Anything else that grows
-//! without end, a paragraph of a hundred thousand characters, is cut where it can be.
+//! A part ends before an unindented line that follows an empty one. There, every Markdown block has
+//! ended except for fenced code. Long code is split, and the next part repeats the opening fence.
+//! Anything else that keeps growing, such as a paragraph of a hundred thousand characters, is split
+//! where possible.
 
-/// A fence is cut behind so many lines.
+/// Fenced code is split after so many lines.
 const FENCE_LINES: usize = 100;
-/// No part is longer: each piece that arrives lays out all of the last part.
+/// The most bytes per part: every delta lays out the whole last part.
 const LIMIT: usize = 8 * 1024;
-/// A longer line does not open a fence: it would stand again before every part of the code.
+/// A longer line does not open a fence: it would be repeated in every part of the code.
 const FENCE_LIMIT: usize = 200;
 
 /// A part of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Markdown that stands on its own.
+    /// Self-contained Markdown.
     pub(crate) text: String,
-    /// It goes on with the code of the part before.
-    pub(crate) goes_on: bool,
+    /// Whether it continues the block of the part before.
+    pub(crate) is_continuation: bool,
 }
 
-/// The part that is not finished, with what is known of it.
+/// The unfinished part and the parser state.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     tail: Part,
-    /// Where the last line begins, which has not ended yet.
+    /// The byte offset of the last line, which is incomplete.
     line: usize,
     /// Whether the line before it is empty.
     is_after_blank: bool,
-    /// The line that opened the fence that we are in.
+    /// The line that opened the current fence.
     fence: Option<String>,
-    /// How many lines of code the part has.
+    /// The lines of code in this part.
     code_lines: usize,
 }
 
 impl Parts {
-    /// Takes a further piece of the text, and gives the parts that are finished by it.
+    /// Adds a delta and returns the parts that it finishes.
     pub(crate) fn push(&mut self, delta: &str) -> Vec<Part> {
         let mut finished = Vec::new();
         let mut from = self.tail.text.len();
@@ -50,13 +52,13 @@ impl Parts {
             }
             let Some(end) = end else { return finished };
             finished.extend(self.take_line(end));
-            // The tail has become shorter, or longer, by what was cut off or put before it.
+            // The tail has shrunk by what was split off, or grown by a repeated fence.
             from = self.tail.text.len() - (length - end);
             self.line = from;
         }
     }
 
-    /// The part that is not finished.
+    /// The unfinished part.
     pub(crate) fn tail(&self) -> &Part {
         &self.tail
     }
@@ -65,7 +67,7 @@ impl Parts {
         self.tail
     }
 
-    /// Looks at the line that ends at `end`.
+    /// Processes the line that ends at `end`.
     fn take_line(&mut self, end: usize) -> Option<Part> {
         let line = &self.tail.text[self.line..end];
         if let Some(fence) = &self.fence {
@@ -74,7 +76,7 @@ impl Parts {
                 return None;
             }
             self.code_lines += 1;
-            return (self.code_lines >= FENCE_LINES).then(|| self.cut_on(end));
+            return (self.code_lines >= FENCE_LINES).then(|| self.cut_block(end));
         }
         let is_blank = line.trim().is_empty();
         let is_at_margin = !line.starts_with([' ', '\t']);
@@ -90,32 +92,32 @@ impl Parts {
 
     fn cut(&mut self, at: usize) -> Part {
         let rest = self.tail.text.split_off(at);
-        std::mem::replace(&mut self.tail, Part { text: rest, goes_on: false })
+        std::mem::replace(&mut self.tail, Part { text: rest, is_continuation: false })
     }
 
-    /// Cuts where something goes on: what follows is still code, if this is.
-    fn cut_on(&mut self, at: usize) -> Part {
+    /// Splits inside a block: if that is code, the rest is code as well.
+    fn cut_block(&mut self, at: usize) -> Part {
         let part = self.cut(at);
         let opening = self.fence.as_deref().unwrap_or_default();
         self.tail.text.insert_str(0, opening);
-        self.tail.goes_on = true;
+        self.tail.is_continuation = true;
         self.line = opening.len();
         self.code_lines = 0;
         part
     }
 
-    /// Cuts a part that is too long: before its last line, or else behind a word of it, or else anywhere.
+    /// Splits a part that is too long: before its last line, else after a word, else anywhere.
     fn cut_long(&mut self) -> Part {
         let most = self.tail.text.floor_char_boundary(LIMIT);
         let word = self.tail.text[..most].rfind(' ').map(|space| space + 1);
         let places = [Some(self.line), word];
         let at = places.into_iter().flatten().find(|place| (LIMIT / 2..=most).contains(place));
-        self.cut_on(at.unwrap_or(most))
+        self.cut_block(at.unwrap_or(most))
     }
 }
 
-/// Whether a line opens a fence. One that stands in a list is taken for text here, and so it stays in one part with
-/// its list.
+/// Whether a line opens a fence. A fence inside a list counts as text here, so it stays in one part
+/// with its list.
 fn opens(line: &str) -> bool {
     if line.len() > FENCE_LIMIT {
         return false;
@@ -137,7 +139,7 @@ fn closes(fence: &str, line: &str) -> bool {
     }
 }
 
-/// The run of marks at the beginning, if it is long enough for a fence.
+/// The run of fence characters at the start, if it is long enough for a fence.
 fn marker(line: &str) -> Option<(char, usize)> {
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = line.chars().take_while(|c| *c == mark).count();
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_ends_where_a_block_must_have_ended() {
+    fn a_part_ends_where_a_block_has_ended() {
         check("a\nb\n\nc\n\nd", &["a\nb\n\n", "c\n\nd"]);
         check("- a\n\n  b\n\nc\n", &["- a\n\n  b\n\n", "c\n"]);
         check("\n\na\n", &["\n\n", "a\n"]);
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn long_code_is_cut_and_its_fence_opened_again() {
+    fn long_code_is_split_and_its_fence_repeated() {
         let text = format!("```rust\n{}```\n\nend\n", "x\n".repeat(150));
         let first = format!("```rust\n{}", "x\n".repeat(FENCE_LINES));
         let second = format!("```rust\n{}```\n\n", "x\n".repeat(50));
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_without_end_is_cut_behind_a_line_or_a_word_or_anywhere() {
+    fn long_text_is_split_after_a_line_or_a_word_or_anywhere() {
         let sizes = |text: &str| split(text).iter().map(String::len).collect::<Vec<_>>();
         assert_eq!(sizes(&"a line\n".repeat(2_000)), [8_190, 5_810]);
         assert_eq!(sizes(&"words ".repeat(2_000)), [8_190, 3_810]);
@@ -197,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_pieces_give_the_same_parts_of_a_long_text(
+        fn deltas_of_any_size_give_the_same_parts_of_a_long_text(
             words in prop::collection::vec(0usize..7, 0..400),
             size in 500usize..5_000,
         ) {
@@ -219,7 +221,7 @@ mod tests {
         }
 
         #[test]
-        fn any_pieces_give_the_same_parts(text in "[ab`~ \\n-]{0,200}", cuts in prop::collection::vec(0usize..200, 0..8)) {
+        fn deltas_of_any_size_give_the_same_parts(text in "[ab`~ \\n-]{0,200}", cuts in prop::collection::vec(0usize..200, 0..8)) {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
             cuts.extend([0, text.len()]);
             cuts.sort_unstable();

@@ -1,17 +1,17 @@
-//! Which rows of a transcript are seen, and how that changes.
+//! The scroll position of a transcript and its visible rows.
 
 use ratatui_core::text::Line;
 
-use super::block::{Fold, What};
+use super::block::{Content, Fold};
 use super::{LAID_OUT, Transcript};
 
-/// Where a person looks.
+/// The scroll position.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// At the end, whatever comes.
+pub(crate) enum Position {
+    /// Follows the end.
     #[default]
     End,
-    /// At this row of this block, which is the first one seen.
+    /// This row of this block is the first visible one.
     At {
         /// The block's number.
         block: usize,
@@ -20,7 +20,7 @@ pub(crate) enum Place {
     },
 }
 
-/// The part of the screen that a transcript has.
+/// The size of the part of the screen that shows a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) width: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Window {
 }
 
 impl Transcript {
-    /// The rows that are seen: as many as fit, fewer when there are not more. Layouts are kept, nothing else changes.
+    /// The visible rows: at most as many as fit. Changes nothing but cached layouts.
     pub(crate) fn rows(&mut self, window: Window) -> Vec<Line<'static>> {
         let (mut block, mut row) = self.top(window);
         let mut rows = Vec::with_capacity(window.height);
@@ -40,9 +40,9 @@ impl Transcript {
         rows
     }
 
-    /// Whether there is more below.
+    /// Whether the end is visible.
     pub(crate) fn is_at_end(&self) -> bool {
-        self.place == Place::End
+        self.position == Position::End
     }
 
     pub(crate) fn scroll_up(&mut self, rows: usize, window: Window) {
@@ -79,16 +79,16 @@ impl Transcript {
         self.settle(self.first, 0, window);
     }
 
-    /// Looks at the beginning of what was told last.
+    /// Scrolls to the start of the last block.
     pub(crate) fn scroll_to_last(&mut self, window: Window) {
         self.settle(self.end().saturating_sub(1).max(self.first), 0, window);
     }
 
     pub(crate) fn scroll_to_end(&mut self) {
-        self.place = Place::End;
+        self.position = Position::End;
     }
 
-    /// Unfolds what is folded in view; folds it again when nothing is.
+    /// Unfolds all visible blocks, or folds them if none is folded.
     pub(crate) fn toggle_folds(&mut self, window: Window) {
         let (mut block, row) = self.top(window);
         let mut seen = 0;
@@ -98,8 +98,8 @@ impl Transcript {
             seen += self.layout(block, window.width).len().saturating_sub(skipped);
             skipped = 0;
             if matches!(
-                self.blocks[block - self.first].what,
-                What::Result { .. } | What::Change { .. }
+                self.blocks[block - self.first].content,
+                Content::Result { .. } | Content::Change { .. }
             ) {
                 folds.push(block);
             }
@@ -114,20 +114,20 @@ impl Transcript {
         }
     }
 
-    /// The first row that is seen.
+    /// The first visible row.
     fn top(&mut self, window: Window) -> (usize, usize) {
-        match self.place {
-            Place::At { block, row } if block >= self.first => {
-                // The width may have changed since.
+        match self.position {
+            Position::At { block, row } if block >= self.first => {
+                // The width may have changed.
                 let height = self.layout(block, window.width).len();
                 (block, row.min(height.saturating_sub(1)))
             }
-            Place::At { .. } => (self.first, 0),
-            Place::End => self.last_top(window),
+            Position::At { .. } => (self.first, 0),
+            Position::End => self.last_top(window),
         }
     }
 
-    /// The first row that is seen when the last one is.
+    /// The first visible row when scrolled to the end.
     fn last_top(&mut self, window: Window) -> (usize, usize) {
         let (mut block, mut missing) = (self.end(), window.height);
         while block > self.first {
@@ -141,10 +141,10 @@ impl Transcript {
         (self.first, 0)
     }
 
-    /// Looks at this row, or at the end where it would be seen from there.
+    /// Scrolls to this row, or follows the end if that shows it.
     fn settle(&mut self, block: usize, row: usize, window: Window) {
         let is_at_end = (block, row) >= self.last_top(window);
-        self.place = if is_at_end { Place::End } else { Place::At { block, row } };
+        self.position = if is_at_end { Position::End } else { Position::At { block, row } };
     }
 
     fn layout(&mut self, number: usize, width: usize) -> &[Line<'static>] {

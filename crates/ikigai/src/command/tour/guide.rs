@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ikigai_conversation::AgentId;
 use ikigai_protocol::{Event, EventKind};
-use ikigai_tui::{Feed, News};
+use ikigai_tui::{Feed, Update};
 
 use super::script::{FIX, FORK, GIVEN_UP, GUARD, closing_words};
 use crate::screen::{Purpose, Watcher};
@@ -57,13 +57,13 @@ pub(super) fn purpose(at_last: impl Fn() + Send + Sync + 'static) -> Purpose {
         match CHAPTERS.get(*at).and_then(|chapter| chapter.typed) {
             Some(typed) if closing_words(typed).contains(&text) => {
                 *at += 1;
-                chapter_news(*at).into_iter().for_each(|news| feed.give(news));
+                chapter_updates(*at).into_iter().for_each(|update| feed.send(update));
             }
-            _ if text == GIVEN_UP => feed.give(told(CUT_SHORT)),
+            _ if text == GIVEN_UP => feed.send(told(CUT_SHORT)),
             _ => {}
         }
     });
-    Purpose::Tour { welcome: chapter_news(0), guide, at_last: Arc::new(at_last) }
+    Purpose::Tour { welcome: chapter_updates(0), guide, at_last: Arc::new(at_last) }
 }
 
 /// The answer with which the first agent's turn has ended.
@@ -74,14 +74,14 @@ fn answer_of_first(event: &Event) -> Option<&str> {
     }
 }
 
-fn chapter_news(number: usize) -> Vec<News> {
+fn chapter_updates(number: usize) -> Vec<Update> {
     let Some(chapter) = CHAPTERS.get(number) else { return Vec::new() };
     let agent = AgentId::top_level(0);
-    let view = News::View(agent.clone());
-    let typed = chapter.typed.map(|typed| News::Draft { agent, text: typed.to_owned() });
+    let view = Update::View(agent.clone());
+    let typed = chapter.typed.map(|typed| Update::Suggestion { agent, text: typed.to_owned() });
     [view, told(chapter.told)].into_iter().chain(typed).collect()
 }
 
-fn told(text: &str) -> News {
-    News::Told { agent: AgentId::top_level(0), text: text.to_owned() }
+fn told(text: &str) -> Update {
+    Update::Note { agent: AgentId::top_level(0), text: text.to_owned() }
 }

@@ -1,15 +1,15 @@
-//! How things look. Only the sixteen colours that every terminal has, in the person's own shades: they are chosen to be
-//! read on light and on dark backgrounds, so no white, no black, no yellow text.
+//! Styles. They use only the sixteen ANSI colours, in the shades that the user has configured, and
+//! stay readable on light and on dark backgrounds: no white, no black, no yellow text.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 
-/// How much of this the terminal is given.
+/// Which styles the terminal supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colours {
-    /// All of it.
+    /// All of them.
     Sixteen,
-    /// No colour and nothing dim, as `NO_COLOR` asks; bold, italic and underlined stay.
+    /// No colours and no dim text, for `NO_COLOR`. Bold, italic and underlined text stays.
     None,
 }
 
@@ -22,7 +22,7 @@ pub(crate) const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED)
 pub(crate) const HEADING: Style = BOLD.add_modifier(Modifier::UNDERLINED);
 pub(crate) const LINK: Style = Style::new().fg(Color::Blue).add_modifier(Modifier::UNDERLINED);
 pub(crate) const CODE: Style = Style::new().fg(Color::Cyan);
-pub(crate) const PERSON: Style = Style::new().fg(Color::Blue).add_modifier(Modifier::BOLD);
+pub(crate) const USER: Style = Style::new().fg(Color::Blue).add_modifier(Modifier::BOLD);
 pub(crate) const AGENT: Style = Style::new().fg(Color::Green);
 pub(crate) const CALL: Style = Style::new().fg(Color::Cyan);
 pub(crate) const WARNING: Style = Style::new().fg(Color::Magenta);
@@ -31,7 +31,7 @@ pub(crate) const DANGER: Style = FAULT.add_modifier(Modifier::BOLD);
 pub(crate) const ADDED: Style = Style::new().fg(Color::Green);
 pub(crate) const REMOVED: Style = Style::new().fg(Color::Red);
 
-/// Takes away what the terminal is not to be given. It is done last, to all that was drawn.
+/// Removes the styles that the terminal must not get, after everything has been drawn.
 pub(crate) fn restrict(buffer: &mut Buffer, colours: Colours) {
     match colours {
         Colours::Sixteen => {}

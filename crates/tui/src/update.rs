@@ -1,0 +1,124 @@
+//! The inputs and outputs of the screen, as closed enums: they list everything that it can receive
+//! and request.
+
+use ikigai_conversation::{AgentId, Message, Mode};
+use ikigai_protocol::{Event, Request};
+
+use crate::completion::Listing;
+use crate::team::Member;
+
+/// An input of the screen.
+#[derive(Debug, Clone)]
+pub enum Update {
+    /// An event of an agent that this process runs.
+    Event(Event),
+    /// The log of an agent, in reply to [`Effect::LoadLog`].
+    Log {
+        /// The agent.
+        agent: AgentId,
+        /// All of it, or its latest [`RECALLED`](ikigai_protocol::RECALLED) messages.
+        log: Vec<Message>,
+    },
+    /// The living agents of the session. Sent again after every change.
+    Team(Vec<Member>),
+    /// The contents of the status line.
+    Status(Status),
+    /// The reply to a command, or any other message for the user.
+    Note {
+        /// The agent whose conversation shows it.
+        agent: AgentId,
+        /// The message.
+        text: String,
+    },
+    /// Why a command was refused.
+    Error {
+        /// The agent whose conversation shows it.
+        agent: AgentId,
+        /// The reason.
+        text: String,
+    },
+    /// The reply to [`Effect::LoadList`].
+    List(Listing, Vec<String>),
+    /// The editor has exited: the new text, or `None` if the draft stays as it was.
+    Edited(Option<String>),
+    /// A suggested message. It goes into the input as soon as that is empty.
+    Suggestion {
+        /// The agent that it is for.
+        agent: AgentId,
+        /// The text.
+        text: String,
+    },
+    /// The input history of earlier sessions.
+    History {
+        /// The latest last.
+        texts: Vec<String>,
+        /// How many are kept.
+        size: usize,
+    },
+    /// The model of an agent.
+    Model {
+        /// The agent.
+        agent: AgentId,
+        /// The name of the model.
+        model: String,
+        /// Its context window in tokens, if known.
+        context_tokens: Option<u64>,
+    },
+    /// Switch to this agent.
+    View(AgentId),
+    /// Output of agents was dropped because the screen did not keep up. The logs have all of it.
+    Dropped,
+}
+
+/// A request of the screen to the program around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// A command for an agent: a message, an interrupt, an approval.
+    Request(Request),
+    /// Load the log of this agent, which is viewed for the first time.
+    LoadLog(AgentId),
+    /// Load a list for completion.
+    LoadList(Listing),
+    /// Add this input to the history.
+    AddToHistory(String),
+    /// The user has started or finished a draft for this agent. While the agent is idle, its mail
+    /// waits for the draft.
+    Drafting {
+        /// The agent.
+        agent: AgentId,
+        /// Whether the draft was started or finished.
+        draft: Drafting,
+    },
+    /// Open this text in the editor. The editor owns the terminal until [`Update::Edited`].
+    OpenEditor(String),
+}
+
+/// A change in whether the input has text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drafting {
+    /// The first character was typed.
+    Started,
+    /// The text was sent or cleared.
+    Ended,
+}
+
+/// The contents of the status line. Unknown parts are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The model, unless [`Update::Model`] named another one for the agent in view.
+    pub model: String,
+    /// The permission mode.
+    pub mode: Mode,
+    /// The sandbox of commands; empty if there is none.
+    pub sandbox: String,
+    /// The shortened ID of the session.
+    pub session: String,
+    /// The context window of the model in tokens.
+    pub context_tokens: Option<u64>,
+    /// The cost of the session, with its currency.
+    pub cost: Option<String>,
+    /// The working directory, as displayed.
+    pub directory: String,
+    /// A label before everything else: `tour (scripted)`.
+    pub label: Option<String>,
+}
