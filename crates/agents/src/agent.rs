@@ -1,4 +1,4 @@
-//! An agent with all that it needs to work.
+//! An agent and everything it needs to run.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -13,26 +13,26 @@ use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode,
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::attention::OpenQuestion;
 use crate::models::Models;
 use crate::permission::Permissions;
 use crate::seat::Seat;
+use crate::turn_orders::OpenQuestion;
 use ikigai_protocol::ApprovalAnswer;
 use ikigai_protocol::{Event, EventKind, EventSink};
 
-/// The model that an agent talks to.
+/// The model that an agent uses.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// The way to its server.
+    /// The client for its server.
     pub client: Arc<Client>,
-    /// Its name, as the provider knows it.
+    /// The provider's name for it.
     pub name: String,
-    /// `provider/name`, for people.
+    /// `provider/name`, as shown to the user.
     pub label: String,
 }
 
 impl Model {
-    /// Whose it is.
+    /// The provider.
     pub(crate) fn origin(&self) -> &str {
         self.label.split('/').next().unwrap_or_default()
     }
@@ -40,22 +40,22 @@ impl Model {
 
 /// What an agent can do.
 pub struct Toolbox {
-    /// The tools on offer.
+    /// The available tools.
     pub dispatcher: Dispatcher<Step>,
     /// Starts commands.
     pub commands: Arc<Commands>,
-    /// Where they work; absolute.
+    /// The absolute working directory.
     pub directory: PathBuf,
-    /// How much of an output a model gets.
+    /// How much of an output is sent to the model.
     pub output_size: OutputSize,
-    /// What they may touch.
+    /// What they may access.
     pub permissions: Arc<Permissions>,
-    /// The variable by which a command knows whose it is.
+    /// The environment variable that tells a command which agent runs it.
     pub agent_variable: OsString,
 }
 
 impl Toolbox {
-    /// The tools as a model is told of them in a mode.
+    /// The declarations of the tools that are offered in `mode`.
     fn declared(&self, mode: Mode) -> Vec<Tool> {
         let tool = |declaration: &Declaration| Tool {
             name: declaration.name.clone(),
@@ -67,58 +67,60 @@ impl Toolbox {
         offered.map(|offered| tool(offered.declaration())).collect()
     }
 
-    /// Whether some of the tools run commands.
+    /// Whether any of the tools runs commands.
     pub(crate) fn runs_commands(&self) -> bool {
         self.dispatcher.tools().any(|tool| tool.effects().contains(&EffectKind::Command))
     }
 }
 
-/// How much an agent may do until a person speaks again.
+/// How much an agent may do until the user's next message.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Wakes and requests, of the whole session.
+    /// Wakes and requests, for the whole session.
     pub budget: Budget,
-    /// Responses with calls in one turn.
+    /// The number of responses with calls in one turn.
     pub tool_turns: u32,
-    /// When an agent is told of mail.
+    /// When an agent is notified of mail.
     pub notify: Notify,
-    /// What becomes of agents that nobody runs and that have something to do.
+    /// Whether to run free agents that have work to do.
     pub free_agents: FreeAgents,
-    /// How many agents the session may have.
+    /// The maximum number and depth of the session's agents.
     pub agents: AgentLimits,
 }
 
-/// When an agent is told of mail.
+/// When an agent is notified of mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notify {
     /// When it is idle.
     Idle,
-    /// Also between the last result of a response and the next request.
+    /// When it is idle, and between the last result of a response and the next request.
     Boundary,
 }
 
-/// Whether a process takes up agents of its session, machine and directory that nobody runs.
+/// Whether a process runs free agents: those of its session, machine and directory that no process
+/// runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FreeAgents {
-    /// When they have something to do.
+    /// It runs them when they have work to do.
     TakenUp,
-    /// The same, but those whose process has died only when its lease has run out: a person may come back for them.
+    /// The same, but if their process died, it waits until the lease has expired: the user may
+    /// restart that process.
     TakenUpLater,
-    /// They wait for somebody else.
+    /// It leaves them to other processes.
     Left,
 }
 
-/// What all agents of a process have in common.
+/// What all agents of a process share.
 pub struct Equipment {
-    /// Whom they ask.
+    /// The models that they use.
     pub models: Arc<Models>,
     /// What they can do.
     pub toolbox: Toolbox,
-    /// How much of it.
+    /// How much they may do.
     pub limits: Limits,
-    /// Written at the beginning of a log that has no other.
+    /// The system prompt of logs that have none yet.
     pub prompt: String,
-    /// Who is told of all that happens.
+    /// Receives the events of all agents.
     pub events: EventSink,
 }
 
@@ -128,28 +130,28 @@ pub(crate) struct Agent {
     equipment: Arc<Equipment>,
     /// The model of the last request.
     model: Model,
-    /// The tools on offer, and the mode for which they are.
+    /// The tools offered to the model, and the mode that they were selected for.
     declared: (Mode, Vec<Tool>),
-    /// How files looked when the agent has last seen them; a copy of what the database has.
+    /// The fingerprints of files when the agent last saw them, as stored in the database.
     pub(crate) memory: Arc<FileMemory>,
-    /// Written at the beginning of the agent's log when it has none: the session's, if that has one.
+    /// The session's system prompt, if it has one; for an agent whose log has none yet.
     prompt: Option<String>,
     is_loaded: bool,
     /// A copy of the agent's log; the first `inherited` messages are its parent's.
     pub(crate) log: Vec<Message>,
     inherited: usize,
-    /// Whether something may wait in the queue of what the person said; set by whoever puts it there.
+    /// Whether user messages may be queued; set by the writer of the queue.
     pub(crate) queued: Arc<AtomicBool>,
-    /// What the user answers to the questions of the current turn.
+    /// The user's answers to the approval requests of the current turn.
     pub(crate) answers: mpsc::Receiver<ApprovalAnswer>,
-    /// The question that is open.
+    /// The open approval request.
     pub(crate) question: OpenQuestion,
-    /// Ends the turn that runs; a new one for every turn.
+    /// Interrupts the current turn. Every turn gets a new token.
     pub(crate) interrupt: CancellationToken,
 }
 
 impl Agent {
-    /// An agent at its seat. What its log holds is read when it begins to work.
+    /// An agent whose log is not loaded yet; [`load`](Agent::load) does that.
     pub(crate) fn new(seat: Seat, equipment: Arc<Equipment>) -> Agent {
         let mode = equipment.toolbox.permissions.mode();
         let declared = (mode, equipment.toolbox.declared(mode));
@@ -165,27 +167,27 @@ impl Agent {
             log: Vec::new(),
             inherited: 0,
             queued: Arc::new(AtomicBool::new(true)),
-            // Nobody is asked before there is a turn.
+            // No approval is requested outside a turn.
             answers: mpsc::channel(1).1,
             question: OpenQuestion::default(),
             interrupt: CancellationToken::new(),
         }
     }
 
-    /// Who it is.
+    /// The agent's ID.
     pub(crate) fn id(&self) -> &AgentId {
         &self.seat.agent
     }
 
-    /// Reads the log, unless that was done, and closes the calls that a crash has left open. Says whether a turn was
-    /// cut off that is to go on.
+    /// Loads the log unless it is loaded already, and closes the calls that a crash left open.
+    /// Returns whether a turn was cut off and has to continue.
     pub(crate) async fn load(&mut self) -> Result<Unfinished, StoreError> {
         if self.is_loaded || self.seat.lease().is_none() {
             return Ok(Unfinished::Nothing);
         }
         let (session, id) = (self.seat.session(), self.seat.agent().clone());
         self.log = self
-            .insist(|agent| {
+            .with_retry(|agent| {
                 let (store, id) = (agent.seat.store(), agent.id().clone());
                 Ok(async move { store.whole_log(session, id).await })
             })
@@ -199,14 +201,14 @@ impl Agent {
         }
         if !self.has_system_prompt() {
             self.prompt = self
-                .insist(|agent| {
+                .with_retry(|agent| {
                     let store = agent.seat.store();
                     Ok(async move { store.system_prompt(session).await })
                 })
                 .await?;
         }
         let agents = self
-            .insist(|agent| {
+            .with_retry(|agent| {
                 let store = agent.seat.store();
                 Ok(async move { store.agents(session).await })
             })
@@ -239,12 +241,12 @@ impl Agent {
         Log::forked(inherited, own)
     }
 
-    /// The log without what was inherited in a fork.
+    /// The log without the messages that a fork inherited.
     pub(crate) fn own_log(&self) -> &[Message] {
         &self.log[self.inherited..]
     }
 
-    /// The ids of all calls in the log, those that no model sees any more included.
+    /// The IDs of all calls in the log, including those that the model no longer sees.
     pub(crate) fn call_ids(&self) -> HashSet<&str> {
         let ids = self.log.iter().filter_map(|message| match &message.body {
             Body::ToolCall(call) => Some(call.tool_call_id.as_str()),
@@ -253,13 +255,13 @@ impl Agent {
         ids.collect()
     }
 
-    /// What a person says, and before it the prompt if the log has none yet.
-    pub(crate) fn opening(&self, text: String) -> Vec<NewMessage> {
+    /// A user message, preceded by the system prompt if the log has none yet.
+    pub(crate) fn user_messages(&self, text: String) -> Vec<NewMessage> {
         let prompt = (!self.has_system_prompt()).then(|| NewMessage::system(self.prompt()));
         prompt.into_iter().chain([NewMessage::user(text)]).collect()
     }
 
-    /// The prompt of the session.
+    /// The system prompt of the session.
     pub(crate) fn prompt(&self) -> String {
         self.prompt.as_ref().unwrap_or(&self.equipment.prompt).clone()
     }
@@ -268,7 +270,7 @@ impl Agent {
         self.log.iter().any(|message| message.body == Body::System)
     }
 
-    /// The surroundings of a call in this turn.
+    /// The context of a call in this turn.
     pub(crate) fn context(&self) -> Context {
         let Toolbox { commands, directory, output_size, permissions, agent_variable, .. } =
             self.toolbox();
@@ -286,7 +288,7 @@ impl Agent {
         (self.equipment.events)(Event { agent: self.seat.agent().clone(), kind });
     }
 
-    /// The model that is asked now, and the tools that it is offered: the person may have changed model and mode.
+    /// Updates the model and the offered tools: the user may have changed the model or the mode.
     pub(crate) fn refresh(&mut self) {
         self.model = self.equipment.models.of(self.id());
         let mode = self.toolbox().permissions.mode();
@@ -300,11 +302,11 @@ impl Agent {
     }
 }
 
-/// What a log was left with.
+/// The unfinished work in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfinished {
-    /// Nothing is to be done.
+    /// None.
     Nothing,
-    /// A turn that goes on.
+    /// A turn that has to continue.
     Turn,
 }

@@ -1,4 +1,4 @@
-//! One request to the model.
+//! A single request to the model.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use tracing::{debug, info, warn};
 use crate::agent::Agent;
 use ikigai_protocol::EventKind;
 
-/// Models take longer. From one that does not there is no time to be had.
-const SOME_TIME: Duration = Duration::from_millis(20);
+/// Models usually take longer than this to answer. If one does not, there is no time to prepare.
+const PREPARE_DELAY: Duration = Duration::from_millis(20);
 
-/// What became of a request.
-pub(crate) enum Asked {
+/// The outcome of a request.
+pub(crate) enum RequestOutcome {
     Answered(Response),
-    /// The person has heard enough; this is what had arrived.
+    /// Interrupted by the user, with the text that had arrived.
     Interrupted(String),
-    /// Trying again did not help, or would not.
+    /// It failed, and retries did not help or are pointless.
     Failed(Fault),
 }
 
 impl Agent {
-    /// Asks the model what to do next. Text is passed on as it arrives.
-    pub(crate) async fn ask(&mut self, tool_use: ToolUse) -> Asked {
+    /// Asks the model what to do next. Text is emitted as it arrives.
+    pub(crate) async fn ask(&mut self, tool_use: ToolUse) -> RequestOutcome {
         self.refresh();
         let (model, interrupt) = (self.model(), self.interrupt.clone());
         let agent = &self.id().to_string();
@@ -49,28 +49,28 @@ impl Agent {
             }
         };
         debug!(agent, model = model.label, seen = view.len(), "asking");
-        let asked = self.with_time_to_get_ready(model.client.ask(&request, &mut on_progress));
+        let asked = self.while_preparing(model.client.ask(&request, &mut on_progress));
         match interrupt.run_until_cancelled(asked).await {
             Some(Ok(response)) => {
                 let (calls, bytes) = (response.calls.len(), response.text.len());
                 info!(agent, model = model.label, calls, bytes, ?response.tokens, "answered");
-                Asked::Answered(response)
+                RequestOutcome::Answered(response)
             }
             Some(Err(fault)) => {
                 warn!(agent, model = model.label, %fault, "failed");
-                Asked::Failed(fault)
+                RequestOutcome::Failed(fault)
             }
             None => {
                 info!(agent, model = model.label, "interrupted");
-                Asked::Interrupted(arrived)
+                RequestOutcome::Interrupted(arrived)
             }
         }
     }
 
-    /// Uses the time until the model has answered, if it takes some, to get ready for what it may ask for.
-    async fn with_time_to_get_ready<T>(&self, asked: impl Future<Output = T>) -> T {
+    /// Prepares the sandbox for commands that the model may call, while it is still answering.
+    async fn while_preparing<T>(&self, asked: impl Future<Output = T>) -> T {
         let get_ready = async {
-            tokio::time::sleep(SOME_TIME).await;
+            tokio::time::sleep(PREPARE_DELAY).await;
             let toolbox = self.toolbox();
             if toolbox.permissions.mode() == Mode::Work && toolbox.runs_commands() {
                 self.context().get_ready().await;

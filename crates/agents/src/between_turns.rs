@@ -1,4 +1,5 @@
-//! What the user can have an agent do between turns: a fresh context, marks, and the way back to them.
+//! What the user can tell an agent to do between turns: clear the context, set marks, rewind to
+//! them.
 
 use ikigai_conversation::{Body, Message, MessageId, NewMessage};
 use ikigai_protocol::{CommandError, Nothing, Reply};
@@ -8,7 +9,7 @@ use crate::agent::Agent;
 use crate::order::{Answer, BetweenTurns};
 
 impl Agent {
-    /// Carries out an order that is only possible between turns.
+    /// Carries out a command that is only possible between turns.
     pub(crate) async fn between_turns(
         &mut self,
         command: BetweenTurns,
@@ -40,15 +41,15 @@ impl Agent {
         self.record_end(vec![message], Ending::Answered).await.map(drop)
     }
 
-    /// Returns to a mark. Mail that was seen behind it is unread again (M10).
+    /// Rewinds to a mark. Mail that was read after it becomes unread again (M10).
     async fn rewind(&mut self, label: Option<&str>) -> Result<Answer, StoreError> {
         let Some((to, label)) = find_mark(self.own_log(), label) else {
             return Ok(Err(CommandError::NothingToDo(Nothing::Mark)));
         };
         let rewind = NewMessage::rewind(to, label.clone());
         let message = self
-            .insist(|agent| {
-                let (lease, id) = agent.right()?;
+            .with_retry(|agent| {
+                let (lease, id) = agent.lease_and_id()?;
                 let (store, rewind) = (agent.seat.store.clone(), rewind.clone());
                 Ok(async move { store.rewind(lease, id, to, rewind).await })
             })
@@ -58,7 +59,7 @@ impl Agent {
     }
 }
 
-/// The latest mark with a name, or with any.
+/// The latest mark, or the latest with this label.
 fn find_mark(log: &[Message], label: Option<&str>) -> Option<(MessageId, Option<String>)> {
     log.iter().rev().find_map(|message| match &message.body {
         Body::Mark(mark) if label.is_none() || mark.label.as_deref() == label => {

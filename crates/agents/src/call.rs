@@ -1,4 +1,4 @@
-//! The calls of one response: committed, run, closed, one after another.
+//! The calls of a response: each is committed, run and closed before the next.
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
 use ikigai_store::{Next, Outcome, Requests, Step, StoreError};
@@ -7,17 +7,17 @@ use tracing::info;
 
 use crate::agent::Agent;
 use crate::permission::{Permit, Subject};
+use crate::response_messages::ResponseMessages;
 use crate::tools::renderer;
-use crate::written::Written;
 
-/// What became of a response's calls.
+/// How the calls of a response ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallsEnd {
-    /// All are closed, and the model may be asked again.
+    /// All are closed, and another request may be made.
     All,
-    /// All are closed, but no request is left.
+    /// All are closed, but the request budget is used up.
     BudgetUsedUp,
-    /// The user has stopped them. What was started is closed.
+    /// The user interrupted them. Calls that had started are closed.
     Interrupted,
 }
 
@@ -25,14 +25,14 @@ pub(crate) enum CallsEnd {
 #[derive(Clone)]
 struct OpenCall {
     call: ToolCall,
-    /// The turn's limit of responses with calls, if this is the last call that it allows.
+    /// The turn's limit of responses with calls, if this is the last call within it.
     limit: Option<u32>,
-    /// What the agent does when it is closed.
+    /// What the agent does after the call.
     next: Next,
 }
 
 impl OpenCall {
-    /// The result's message.
+    /// The message with the result.
     fn close(&self, mut result: ToolResult) -> NewMessage {
         if let Some(turns) = self.limit {
             result.mark_limit_reached(turns);
@@ -42,20 +42,20 @@ impl OpenCall {
 }
 
 impl Agent {
-    /// Runs the calls of a response. Its text and its cost are committed together with the first call: a
-    /// log that ended in the text alone would pass for an answer. The last result says so if these are the last calls
-    /// that the turn's `limit` allows.
+    /// Runs the calls of a response. Its text and usage are committed together with the first call:
+    /// a log that ended with the text alone would look like an answer. If these are the last calls
+    /// within the turn's `limit`, the last result says so.
     pub(crate) async fn run_calls(
         &mut self,
-        response: Written,
+        response: ResponseMessages,
         limit: Option<u32>,
     ) -> Result<CallsEnd, StoreError> {
-        let mut opening = response.words;
+        let mut pending = response.messages;
         let count = response.calls.len();
         for (number, message) in (1..).zip(response.calls) {
             let (message, prepared) = self.prepare(message);
-            opening.push(message);
-            let call = self.open_call(std::mem::take(&mut opening)).await?;
+            pending.push(message);
+            let call = self.open_call(std::mem::take(&mut pending)).await?;
             let is_last = number == count;
             let limit = limit.filter(|_| is_last);
             let next = if is_last { Next::Request } else { Next::Tool };
@@ -70,7 +70,8 @@ impl Agent {
         Ok(CallsEnd::All)
     }
 
-    /// Makes a call of a message, which then says what the call would do and how it is shown.
+    /// Prepares the call in a message. The message returned also has the call's effects and
+    /// summary.
     fn prepare(&self, message: NewMessage) -> (NewMessage, Result<Call<Step>, ToolResult>) {
         let Body::ToolCall(call) = &message.body else {
             unreachable!("a response's calls are calls, not {:?}", message.body)
@@ -82,9 +83,9 @@ impl Agent {
         }
     }
 
-    /// Commits a call with what stands before it.
-    async fn open_call(&mut self, opening: Vec<NewMessage>) -> Result<ToolCall, StoreError> {
-        self.record(opening, Next::Tool).await?;
+    /// Commits a call together with the messages before it.
+    async fn open_call(&mut self, messages: Vec<NewMessage>) -> Result<ToolCall, StoreError> {
+        self.record(messages, Next::Tool).await?;
         match self.log.last().map(|message| &message.body) {
             Some(Body::ToolCall(call)) => Ok(call.clone()),
             other => unreachable!("the call was the last to be recorded, not {other:?}"),
@@ -114,7 +115,7 @@ impl Agent {
         }
     }
 
-    /// Closes a call that is not carried out, behind the user's answer if there was one.
+    /// Closes a call that was refused, after the user's answer if there was one.
     async fn refuse(
         &mut self,
         open: &OpenCall,
@@ -139,7 +140,8 @@ impl Agent {
         let context = match reach {
             Reach::Tree | Reach::Network => context,
             Reach::TreeAndGuarded | Reach::Anywhere | Reach::Full => {
-                // What commands of other agents find there meanwhile is none of theirs.
+                // Changes to these paths must not be attributed to other agents' commands that run
+                // now.
                 for path in &subject.destinations {
                     approved.push(self.toolbox().commands.approve_write(path).await);
                 }
@@ -147,7 +149,7 @@ impl Agent {
             }
         };
         let mut execution = executor.run(&context).await;
-        // The watchdog accepts what was written, and no other content that is found there.
+        // The watchdog accepts exactly the content that was written.
         if let Some(FileUse::Changed(change)) = &execution.file {
             let content = Approved::Content(change.hash.clone());
             for write in approved.drain(..) {
@@ -158,13 +160,13 @@ impl Agent {
         if let Some(why) = execution.no_sandbox {
             return self.run_without_sandbox(open, call, executor, subject, why).await;
         }
-        for line in self.ask_to_put_back(&open.call, call).await? {
+        for line in self.ask_to_restore(&open.call, call).await? {
             execution.result.add_line(&line);
         }
         self.record_execution(execution, |result| open.close(result), open.next).await
     }
 
-    /// Runs a command whose sandbox could not be had, if it may run without.
+    /// Runs a command whose sandbox is not available, if it may run without one.
     async fn run_without_sandbox(
         &mut self,
         open: &OpenCall,
@@ -181,7 +183,7 @@ impl Agent {
         self.record_execution(execution, |result| open.close(result), open.next).await
     }
 
-    /// Performs a committed call's step and commits its result with it.
+    /// Performs the step of a committed call, in the same commit as its result.
     async fn run_step(&mut self, open: &OpenCall, step: Step) -> Result<Requests, StoreError> {
         let step = step.within(self.limits().agents, || self.prompt());
         let (result_of, size) = (renderer(&step), self.toolbox().output_size);

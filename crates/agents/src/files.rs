@@ -1,4 +1,4 @@
-//! What an agent's calls do to files: from the tools to the database, and from there to the agent's memory.
+//! File accesses of an agent's calls: recorded in the database and in the agent's memory.
 
 use ikigai_conversation::{NewMessage, Time};
 use ikigai_mail::relative_time;
@@ -8,10 +8,10 @@ use ikigai_tools::{self as tools, Execution, FileMemory, FileUse, Fingerprint, S
 use crate::agent::Agent;
 
 impl Agent {
-    /// Remembers what the agent has seen of files before this process ran it.
+    /// Restores what the agent had seen of files before this process ran it.
     pub(crate) async fn recall_files(&mut self) -> Result<(), StoreError> {
         let sights = self
-            .insist(|agent| {
+            .with_retry(|agent| {
                 let (store, session) = (agent.seat.store(), agent.seat.session);
                 let id = agent.id().clone();
                 Ok(async move { store.sights(session, id).await })
@@ -23,7 +23,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Commits the result of a call together with what it did to a file; then the agent remembers it.
+    /// Commits the result of a call together with its file access, then updates the agent's memory.
     pub(crate) async fn record_execution(
         &mut self,
         execution: Execution,
@@ -43,8 +43,8 @@ impl Agent {
         Ok(requests)
     }
 
-    /// Who was quicker, in words, if it was an agent of the session. A database that cannot say so now is no
-    /// reason to end the turn.
+    /// The agent of the session that changed the file, as text, if it was one. A database error is
+    /// ignored: it is no reason to end the turn.
     async fn who_changed(&self, stale: &Stale) -> Option<String> {
         let (session, id) = (self.seat.session, self.seat.agent.clone());
         let now =
@@ -54,7 +54,7 @@ impl Agent {
     }
 }
 
-/// How long ago, also in seconds: between agents that is much.
+/// How long ago, with seconds: among agents, seconds matter.
 fn ago(then: Time, now: Time) -> String {
     match now.as_millis().saturating_sub(then.as_millis()) / 1_000 {
         1 => "1 second ago".to_owned(),
@@ -63,7 +63,7 @@ fn ago(then: Time, now: Time) -> String {
     }
 }
 
-/// What the agent has seen of a file thereby. After its own change it knows the file.
+/// What the agent knows of a file after this access. It knows a file that it changed itself.
 fn sight_of(file: &FileUse) -> Option<tools::Sight> {
     match file {
         FileUse::Read(sight) => Some(sight.clone()),
@@ -106,7 +106,7 @@ pub(crate) fn from_kept(content: store::Content) -> tools::Content {
     tools::Content { bytes: content.bytes, mode: content.mode }
 }
 
-// The two crates do not know each other; here is where they would differ.
+// The two crates do not depend on each other, so the limits are compared here.
 const _: () = assert!(FileMemory::LIMIT == store::SIGHTS as usize);
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn between_agents_seconds_count() {
+    fn ages_below_a_minute_are_in_seconds() {
         let now = Time::from_millis(1_700_000_000_000);
         for (millis, expected) in [
             (-5_000, "just now"),

@@ -1,4 +1,4 @@
-//! Writing to the log: the commit first, then the copy in memory, then the news.
+//! Writing to the log: first the commit, then the copy in memory, then the event.
 
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -15,23 +15,24 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::agent::Agent;
-use crate::attention::Typed;
 use crate::seat::Seat;
+use crate::turn_orders::UserInput;
 
-/// How often a database that cannot be reached is tried again.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait before an unreachable database is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// How long it is tried after an interrupt: what had arrived is to be kept, but nobody waits for it.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long to keep trying after an interrupt: long enough to save what had arrived, short enough
+/// for the user not to wait.
+const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
 
 impl Agent {
-    /// Appends what a person said. In a new session it is what makes it.
+    /// Appends a user message. The first one creates the session.
     pub(crate) async fn say(&mut self, text: String) -> Result<Requests, StoreError> {
-        let messages = self.opening(text);
+        let messages = self.user_messages(text);
         let (budget, model) = (self.limits().budget, self.next_model());
         let input = Input { messages, budget, model };
         let (lease, recorded) = self
-            .insist(|agent| {
+            .with_retry(|agent| {
                 let Seat { store, process, place, roots, session, agent: id, .. } = &agent.seat;
                 let (store, session, input) = (store.clone(), *session, input.clone());
                 let (process, place, id) = (process.clone(), place.clone(), id.clone());
@@ -46,15 +47,15 @@ impl Agent {
             })
             .await?;
         self.seat.hold(lease)?;
-        Ok(self.keep(recorded))
+        Ok(self.log_outcome(recorded))
     }
 
-    /// Writes down what the person says while the agent works, until nobody can say anything any more.
+    /// Queues the messages that the user sends during a turn, until their sender is dropped.
     pub(crate) fn queue_writer(
         &self,
-        mut texts: mpsc::Receiver<Typed>,
+        mut texts: mpsc::Receiver<UserInput>,
     ) -> Result<impl Future<Output = Result<(), StoreError>> + use<>, StoreError> {
-        let (lease, id) = self.right()?;
+        let (lease, id) = self.lease_and_id()?;
         let (store, queued) = (self.seat.store.clone(), self.queued.clone());
         let equipment = self.equipment();
         Ok(async move {
@@ -62,7 +63,7 @@ impl Agent {
                 let write = || store.queue_input(lease.clone(), id.clone(), text.clone());
                 let mut written = write().await;
                 while written.as_ref().is_err_and(StoreError::is_transient) {
-                    sleep(TRY_AGAIN).await;
+                    sleep(RETRY_DELAY).await;
                     written = write().await;
                 }
                 match written {
@@ -89,17 +90,17 @@ impl Agent {
         next: Next,
     ) -> Result<Requests, StoreError> {
         let recorded = self
-            .insist(|agent| {
-                let (lease, id) = agent.right()?;
+            .with_retry(|agent| {
+                let (lease, id) = agent.lease_and_id()?;
                 let store = agent.seat.store.clone();
                 let messages = messages.clone();
                 Ok(async move { store.append(lease, id, messages, next).await })
             })
             .await?;
-        Ok(self.keep(recorded))
+        Ok(self.log_outcome(recorded))
     }
 
-    /// Appends the result of a call together with what it did to a file, in one commit.
+    /// Appends the result of a call and records its file access, in one commit.
     pub(crate) async fn record_result(
         &mut self,
         result: NewMessage,
@@ -107,14 +108,14 @@ impl Agent {
         next: Next,
     ) -> Result<Requests, StoreError> {
         let recorded = self
-            .insist(|agent| {
-                let (lease, id) = agent.right()?;
+            .with_retry(|agent| {
+                let (lease, id) = agent.lease_and_id()?;
                 let store = agent.seat.store.clone();
                 let (result, touched) = (result.clone(), touched.clone());
                 Ok(async move { store.append_result(lease, id, result, touched, next).await })
             })
             .await?;
-        Ok(self.keep(recorded))
+        Ok(self.log_outcome(recorded))
     }
 
     /// Performs a call's step and appends its result, in one commit.
@@ -125,43 +126,43 @@ impl Agent {
         next: Next,
     ) -> Result<Requests, StoreError> {
         let recorded = self
-            .insist(|agent| {
-                let (lease, id) = agent.right()?;
+            .with_retry(|agent| {
+                let (lease, id) = agent.lease_and_id()?;
                 let (store, step, render) =
                     (agent.seat.store.clone(), step.clone(), render.clone());
                 Ok(async move { store.close_call(lease, id, step, render, next).await })
             })
             .await?;
-        Ok(self.keep(recorded))
+        Ok(self.log_outcome(recorded))
     }
 
-    /// Begins a wait for other agents; a refusal is for the model.
+    /// Starts a wait for other agents. A refusal is meant for the model.
     pub(crate) async fn start_wait(
         &mut self,
         wait: Wait,
     ) -> Result<Result<StartedWait, Refusal>, StoreError> {
-        self.insist(|agent| {
-            let (lease, id) = agent.right()?;
+        self.with_retry(|agent| {
+            let (lease, id) = agent.lease_and_id()?;
             let (store, wait) = (agent.seat.store.clone(), wait.clone());
             Ok(async move { store.start_wait(lease, id, wait).await })
         })
         .await
     }
 
-    /// Moves into the log what the person said meanwhile. Says whether there was something.
+    /// Moves queued user messages into the log. Returns `None` if there were none.
     pub(crate) async fn record_queued(&mut self) -> Result<Option<Requests>, StoreError> {
         if !self.queued.swap(false, Ordering::Relaxed) || self.seat.lease().is_none() {
             return Ok(None);
         }
         let (budget, model) = (self.limits().budget, self.next_model());
         let queued = self
-            .insist(|agent| {
-                let (lease, id) = agent.right()?;
+            .with_retry(|agent| {
+                let (lease, id) = agent.lease_and_id()?;
                 let (store, model) = (agent.seat.store.clone(), model.clone());
                 Ok(async move { store.append_queued(lease, id, budget, model).await })
             })
             .await?;
-        Ok(queued.map(|recorded| self.keep(recorded)))
+        Ok(queued.map(|recorded| self.log_outcome(recorded)))
     }
 
     /// Appends the last messages of a turn and goes idle, unless there is mail.
@@ -171,8 +172,8 @@ impl Agent {
         ending: Ending,
     ) -> Result<Sleep, StoreError> {
         let ended = self
-            .insist(|agent| {
-                let (lease, id) = agent.right()?;
+            .with_retry(|agent| {
+                let (lease, id) = agent.lease_and_id()?;
                 let (store, messages) = (agent.seat.store.clone(), messages.clone());
                 let ending = ending.clone();
                 Ok(async move { store.end_turn(lease, id, messages, ending).await })
@@ -185,67 +186,67 @@ impl Agent {
         Ok(ended.sleep)
     }
 
-    /// Tells the agent of new mail, if there is some that would wake it. Says whether it was told.
-    pub(crate) async fn record_news(&mut self) -> Result<bool, StoreError> {
-        let told = self
-            .insist(|agent| {
-                let (lease, id) = agent.right()?;
+    /// Notifies the agent of new mail that would wake it. Returns whether there was any.
+    pub(crate) async fn announce_mail(&mut self) -> Result<bool, StoreError> {
+        let notification = self
+            .with_retry(|agent| {
+                let (lease, id) = agent.lease_and_id()?;
                 let store = agent.seat.store.clone();
                 Ok(async move { store.announce(lease, id, ikigai_mail::notification).await })
             })
             .await?;
-        let is_told = told.is_some();
-        told.into_iter().for_each(|message| self.log_message(message));
-        Ok(is_told)
+        let is_announced = notification.is_some();
+        notification.into_iter().for_each(|message| self.log_message(message));
+        Ok(is_announced)
     }
 
-    /// The same between two requests of a turn.
-    pub(crate) async fn record_news_in_turn(&mut self) -> Result<(), StoreError> {
-        let told = self
-            .insist(|agent| {
-                let (lease, id) = agent.right()?;
+    /// Notifies the agent of new mail between two requests of a turn.
+    pub(crate) async fn announce_mail_in_turn(&mut self) -> Result<(), StoreError> {
+        let notification = self
+            .with_retry(|agent| {
+                let (lease, id) = agent.lease_and_id()?;
                 let store = agent.seat.store.clone();
                 Ok(async move {
                     store.announce_in_turn(lease, id, ikigai_mail::notification).await
                 })
             })
             .await?;
-        told.into_iter().for_each(|message| self.log_message(message));
+        notification.into_iter().for_each(|message| self.log_message(message));
         Ok(())
     }
 
-    /// Makes the agent idle, unless there is mail that would wake it. Only for one whose turn has ended.
-    pub(crate) async fn rest(&mut self) -> Result<Sleep, StoreError> {
-        self.insist(|agent| {
-            let (lease, id) = agent.right()?;
+    /// Makes the agent idle, unless there is mail that would wake it. Only call it after a turn.
+    pub(crate) async fn go_idle(&mut self) -> Result<Sleep, StoreError> {
+        self.with_retry(|agent| {
+            let (lease, id) = agent.lease_and_id()?;
             let store = agent.seat.store.clone();
             Ok(async move { store.rest(lease, id).await })
         })
         .await
     }
 
-    /// Goes on with a turn that had stopped.
+    /// Resumes a turn that had stopped.
     pub(crate) async fn resume(&mut self, refill: Option<Budget>) -> Result<Requests, StoreError> {
-        self.insist(|agent| {
-            let (lease, id) = agent.right()?;
+        self.with_retry(|agent| {
+            let (lease, id) = agent.lease_and_id()?;
             let store = agent.seat.store.clone();
             Ok(async move { store.resume(lease, id, refill).await })
         })
         .await
     }
 
-    /// The right to write to the agent's log.
-    pub(crate) fn right(&self) -> Result<(Lease, AgentId), StoreError> {
+    /// The lease that allows writing to the agent's log, and the agent's ID.
+    pub(crate) fn lease_and_id(&self) -> Result<(Lease, AgentId), StoreError> {
         let lease = self.seat.lease().ok_or(StoreError::Closed)?;
         Ok((lease, self.seat.agent.clone()))
     }
 
-    /// The model that the next request goes to.
+    /// The label of the model for the next request.
     fn next_model(&self) -> String {
         self.equipment().models.of(self.id()).label
     }
 
-    fn keep(&mut self, recorded: AppendOutcome) -> Requests {
+    fn log_outcome(&mut self, recorded: AppendOutcome) -> Requests {
         recorded.messages.into_iter().for_each(|message| self.log_message(message));
         recorded.requests
     }
@@ -255,9 +256,9 @@ impl Agent {
         self.emit(EventKind::Message(message));
     }
 
-    /// Commits or reads, and waits for a database that cannot be reached for now: what a tool has done must get
-    /// into the log. The person is told once, and may end the wait by an interrupt.
-    pub(crate) async fn insist<T, F, W>(&mut self, work: F) -> Result<T, StoreError>
+    /// Runs a database operation, and retries it while the database is unreachable: the effects of
+    /// a tool must be logged. The user is notified once and can stop the retries by an interrupt.
+    pub(crate) async fn with_retry<T, F, W>(&mut self, work: F) -> Result<T, StoreError>
     where
         F: Fn(&Agent) -> Result<W, StoreError>,
         W: Future<Output = Result<T, StoreError>>,
@@ -265,10 +266,10 @@ impl Agent {
         let interrupt = self.interrupt.clone();
         let given_up = async {
             interrupt.cancelled().await;
-            sleep(LAST_WORDS).await;
+            sleep(INTERRUPT_GRACE).await;
         };
         let mut given_up = std::pin::pin!(given_up);
-        let mut is_told = false;
+        let mut is_reported = false;
         let store = self.seat.store.clone();
         loop {
             let mut attempt = std::pin::pin!(work(self)?);
@@ -276,8 +277,8 @@ impl Agent {
                 tokio::select! {
                     biased;
                     done = &mut attempt => break done,
-                    error = store.in_doubt(), if !is_told => {
-                        is_told = true;
+                    error = store.in_doubt(), if !is_reported => {
+                        is_reported = true;
                         self.emit(EventKind::DatabaseUnavailable(error.to_string()));
                     }
                     () = &mut given_up => return Err(StoreError::Unreachable),
@@ -285,11 +286,11 @@ impl Agent {
             };
             match done {
                 Err(error) if error.is_transient() => {
-                    if !std::mem::replace(&mut is_told, true) {
+                    if !std::mem::replace(&mut is_reported, true) {
                         self.emit(EventKind::DatabaseUnavailable(error.to_string()));
                     }
                     tokio::select! {
-                        () = sleep(TRY_AGAIN) => {}
+                        () = sleep(RETRY_DELAY) => {}
                         () = &mut given_up => return Err(error),
                     }
                 }

@@ -1,4 +1,4 @@
-//! Making a lease last.
+//! Lease renewal.
 
 use std::sync::Arc;
 use std::thread;
@@ -9,18 +9,18 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-/// Renews a lease until it is dropped, on a thread of its own: whatever keeps the agent's task from being
-/// polled (a terminal that is stopped, a pipe that nobody reads) must not cost it the agent.
+/// Renews a lease until it is dropped, on its own thread: the process must not lose the agent
+/// because its task is not polled (the terminal is stopped, or output goes to a blocked pipe).
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// Why the lease is lost, once it is.
+    /// Why the lease was lost, once it is.
     lost: watch::Receiver<Option<StoreError>>,
     stop: CancellationToken,
 }
 
 impl Keeper {
     pub(crate) fn start(store: Arc<Store>, lease: Lease) -> Result<Keeper, StoreError> {
-        let (tell, lost) = watch::channel(None);
+        let (report, lost) = watch::channel(None);
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
@@ -28,7 +28,7 @@ impl Keeper {
         let keep = move || {
             let renewing = stopped.run_until_cancelled(renew(&store, &lease));
             if let Some(error) = runtime.block_on(renewing) {
-                let _ = tell.send(Some(error));
+                let _ = report.send(Some(error));
             }
         };
         let started = thread::Builder::new().name("lease".to_owned()).spawn(keep);
@@ -36,18 +36,18 @@ impl Keeper {
         Ok(Keeper { lost, stop })
     }
 
-    /// Lets the lease run out.
+    /// Stops the renewal.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Waits until the lease is lost, and says why.
+    /// Waits until the lease is lost, and returns the reason.
     pub(crate) fn lost(&self) -> impl Future<Output = StoreError> + use<> {
         let mut lost = self.lost.clone();
         async move {
             match lost.wait_for(Option::is_some).await.map(|error| error.clone()) {
                 Ok(Some(error)) => error,
-                // Nobody keeps it any more, on purpose.
+                // The renewal was stopped on purpose.
                 Ok(None) | Err(_) => std::future::pending().await,
             }
         }
@@ -60,8 +60,8 @@ impl Drop for Keeper {
     }
 }
 
-/// Renews until the lease is lost. A database that cannot be reached for now is no loss: it costs the lease only
-/// if somebody takes the agent over meanwhile, and that is noticed at the next write.
+/// Renews the lease until it is lost. An unreachable database does not count as a loss: the lease
+/// is lost only if another process takes the agent over meanwhile, and the next write notices that.
 async fn renew(store: &Store, lease: &Lease) -> StoreError {
     loop {
         sleep(Lease::RENEWAL).await;
@@ -85,9 +85,9 @@ mod tests {
 
     const END: &str = "SELECT until FROM leases";
 
-    /// Nothing polls anything here: this thread only looks into the database.
+    /// Nothing is polled here: this thread only queries the database.
     #[test]
-    fn a_lease_lasts_although_nobody_polls_the_agent() {
+    fn a_lease_is_renewed_even_if_the_agent_is_not_polled() {
         let store = TestStore::new();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let session = runtime.block_on(store.session_with(PLENTY));
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_lost_a_lease_is_told_why() {
+    fn a_lost_lease_is_reported_with_the_reason() {
         let store = TestStore::new();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let session = runtime.block_on(store.session_with(PLENTY));
         let claim = || store.claim(session, AgentId::top_level(0), Process::current());
         let lease = runtime.block_on(claim()).unwrap();
-        // Claimed once more, by whom does not matter: the first lease is worth nothing now.
+        // A second claim, even by the same process, voids the first lease.
         runtime.block_on(claim()).unwrap();
         let address = store.address().to_owned();
         let second = Arc::new(Store::open(&address, Options::default()).unwrap());

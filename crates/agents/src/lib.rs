@@ -1,32 +1,33 @@
-//! Agents at work: a prompt goes in, a model streams, tools run, the answer is in the log.
+//! Running agents: a prompt goes in, a model streams, tools run, and the answer is in the log.
 //!
-//! An agent at work is a task that owns its state; an idle one is a row. [`serve`] takes [`Order`]s and emits
-//! [`Event`]s, and nobody reaches into an agent. Its log in the database is the truth; what it holds in memory is a copy of it.
+//! A working agent is a task that owns its state; an idle one is a row in the database. [`serve`]
+//! takes [`Order`]s and emits [`Event`]s, and there is no other access to an agent. Its log in the
+//! database is authoritative; what it holds in memory is a copy.
 //!
 //! In reading order:
 //!
 //! | | is | lives in |
 //! | --- | --- | --- |
-//! | [`serve`], [`Order`], [`AgentCommand`] | the agents of a process: started, woken, interrupted | `team.rs`, `task.rs` |
-//! | the loop | ask the model, run its calls, ask again | `turn.rs`, `call.rs`, `ask.rs` |
-//! | [`Permissions`] | whether a call may be carried out, and who is asked | `permission.rs` |
-//! | [`Event`], [`Done`] | what others see of it | `event.rs` |
-//! | [`Equipment`], [`Seat`] | what agents have in common, and the right to write to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
-//! | [`Models`] | which model answers whom | `models.rs` |
-//! | [`system_prompt`] | what every model is told first | `prompt.rs` |
-//! | [`catalogue()`] | all tools that there are | `catalogue.rs` |
-//! | [`undo()`] | what a message set going, taken back | `undo.rs`, `files.rs` |
-//! | [`renderer`] | the tools on agents, and what a model is told of their outcomes | `tools.rs`, `tools/` |
+//! | [`serve`] | the agents of a process: starting, waking, stopping them | `team.rs`, `task.rs` |
+//! | [`Order`], [`AgentCommand`] | what an agent can be ordered to do | `order.rs`, `turn_orders.rs`, `between_turns.rs` |
+//! | the loop | ask the model, run its calls, ask again | `turn.rs`, `ask.rs`, `response_messages.rs`, `call.rs` |
+//! | [`Permissions`] | whether a call may run or needs approval | `permission.rs` |
+//! | [`Equipment`], [`Seat`] | what agents share, and the lease for writing to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
+//! | [`Models`] | which model each agent uses | `models.rs` |
+//! | [`system_prompt`] | the system prompt of a session | `prompt.rs` |
+//! | [`catalogue()`] | all built-in tools | `catalogue.rs` |
+//! | [`undo()`] | undoing and redoing file changes | `undo.rs`, `files.rs` |
+//! | [`renderer`] | the tools for agents, and the results of their calls | `tools.rs`, `tools/` |
 //! | [`until_over`] | waiting for other agents | `wait.rs` |
 //!
 //! # Invariants
 //!
-//! - A call is committed before it runs, its result right after; what a tool did to the database is
-//!   committed together with its result.
-//! - Half a call is never run: calls are taken from complete responses only.
-//! - An agent becomes idle only by a transaction that finds no news.
+//! - A call is committed before it runs, and its result right after. What a tool did to the
+//!   database is committed together with its result.
+//! - An incomplete call never runs: calls are taken from complete responses only.
+//! - An agent becomes idle only in a transaction that finds no new mail.
 //! - A process that lost its lease writes nothing more.
-//! - No wire format and no colour is known here.
+//! - This crate knows no wire format and no colour.
 
 #![forbid(unsafe_code)]
 
@@ -34,15 +35,15 @@ mod team;
 
 mod task;
 
-mod attention;
 mod between_turns;
 mod order;
+mod turn_orders;
 
 mod ask;
 mod call;
 mod permission;
+mod response_messages;
 mod turn;
-mod written;
 
 mod agent;
 mod files;

@@ -1,4 +1,4 @@
-//! Which model answers which agent. A person may change it while agents work.
+//! Which model each agent uses. The user may change it while agents work.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,17 +7,17 @@ use ikigai_conversation::AgentId;
 
 use crate::agent::Model;
 
-/// The models of the agents of a process. All of them share it.
+/// The models that the agents of a process use, shared by all of them.
 #[derive(Debug)]
 pub struct Models {
-    /// Who answers where nothing else was chosen.
+    /// The model of agents for which none was chosen.
     usual: Model,
-    /// What a person has chosen. A child has the model of its parent, so a choice holds for all below, too.
+    /// The models that the user chose. A choice applies to an agent and its descendants.
     chosen: Mutex<BTreeMap<AgentId, Model>>,
 }
 
 impl Models {
-    /// One model for all.
+    /// One model for all agents.
     pub fn new(usual: Model) -> Models {
         Models { usual, chosen: Mutex::default() }
     }
@@ -29,7 +29,7 @@ impl Models {
         line.find_map(|agent| chosen.get(&agent)).unwrap_or(&self.usual).clone()
     }
 
-    /// From its next request on an agent asks this one.
+    /// Chooses the model of an agent and its descendants, from their next requests on.
     pub fn choose(&self, agent: AgentId, model: Model) {
         lock(&self.chosen).insert(agent, model);
     }

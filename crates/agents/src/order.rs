@@ -1,14 +1,14 @@
-//! Orders: what an agent of this process is asked to do, and the answer that each of them gets.
+//! Orders: commands for an agent of this process, each of which is answered.
 
 use ikigai_conversation::AgentId;
 use ikigai_protocol::{ApprovalAnswer, CommandError, Reply};
 use tokio::sync::oneshot;
 
-/// What became of an order.
+/// The answer to an order.
 pub type Answer = Result<Reply, CommandError>;
 
-/// Something for an agent of this process to do. When no sender of orders is left, the team ends as soon as there is
-/// nothing to do.
+/// A command for an agent of this process. When the last sender of orders is dropped, the team ends
+/// as soon as it has no work.
 #[derive(Debug)]
 pub struct Order {
     pub(crate) agent: AgentId,
@@ -16,7 +16,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// An order, and where its answer arrives. It is answered exactly once.
+    /// An order and the receiver of its answer. It is answered exactly once.
     pub fn new(agent: AgentId, command: AgentCommand) -> (Order, oneshot::Receiver<Answer>) {
         let (sender, answer) = oneshot::channel();
         let reply = PendingReply(Some(sender));
@@ -24,12 +24,12 @@ impl Order {
     }
 }
 
-/// What an agent can be asked to do.
+/// What an agent can be ordered to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentCommand {
     /// Take a message of the user. During a turn it is queued for the next step.
     Say(String),
-    /// Continue a turn that stopped by a fault or for lack of requests.
+    /// Continue a turn that stopped because of a fault or because the request budget was used up.
     Continue,
     /// End the turn at once.
     Interrupt,
@@ -41,20 +41,20 @@ pub enum AgentCommand {
     Answer(ApprovalAnswer),
     /// Do this between turns. During a turn it is queued until the turn ends.
     BetweenTurns(BetweenTurns),
-    /// Look for mail and for a turn that was cut off. The team's own.
+    /// Check for mail and for a turn that was cut off. Only the team sends it.
     Look,
 }
 
-/// What an agent can only do between turns.
+/// Commands that are only possible between turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BetweenTurns {
     /// Start a fresh context.
     Clear,
     /// Set a mark.
     Mark(Option<String>),
-    /// Return to a mark: the one with this name, or the latest.
+    /// Rewind to the mark with this name, or to the latest.
     Rewind(Option<String>),
-    /// Log that the user used a command. The model does not see it.
+    /// Log that the user ran a command. The model does not see it.
     Note(String),
 }
 
@@ -66,20 +66,20 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// An order of the team itself, which needs no answer.
+    /// An order of the team itself, without an answer.
     pub(crate) fn look() -> Pending {
         Pending { command: AgentCommand::Look, reply: PendingReply(None) }
     }
 }
 
-/// The answer that is owed. If it is dropped, the session has ended, and the answer says so.
+/// The reply to send. Dropping it means that the session has ended, and the reply says so.
 #[derive(Debug)]
 pub(crate) struct PendingReply(Option<oneshot::Sender<Answer>>);
 
 impl PendingReply {
     pub(crate) fn send(mut self, answer: Answer) {
         if let Some(sender) = self.0.take() {
-            // A front end may have left.
+            // The front end may have disconnected.
             let _ = sender.send(answer);
         }
     }

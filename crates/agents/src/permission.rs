@@ -1,7 +1,7 @@
-//! Whether a call may be carried out: the gate judges, and where it does not know, the person is asked.
+//! Whether a call may run: the gate decides, or asks for the user's approval.
 //!
-//! This stands between "the call is committed" and "it runs", in one place for all tools.
-//! What a person answered is in the log before anything happens.
+//! This is the only place between "the call is committed" and "it runs", for all tools. The user's
+//! answer is logged before anything happens.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use ikigai_tools::{
 use crate::agent::Agent;
 use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, EventKind};
 
-/// What the agents of a process may do, and who can be asked. All of them share it.
+/// What the agents of a process may do, and whether a user can approve more. Shared by all of them.
 #[derive(Debug)]
 pub struct Permissions {
     mode: Mutex<Mode>,
@@ -24,18 +24,20 @@ pub struct Permissions {
     tree: Arc<Tree>,
     sandbox: Arc<Sandbox>,
     person: Person,
-    /// What the person has allowed for the rest of the session. It is kept as long as the process, so that
-    /// nobody's yes of last week counts.
+    /// The calls that the user approved for the rest of the session. They are not stored, so that
+    /// an approval ends with the process.
     granted: Mutex<Vec<(String, Subject)>>,
 }
 
-/// What a call is about when it is judged.
+/// The aspects of a call that decide whether it may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) facts: Vec<Fact>,
-    /// Where its paths lead, links followed. An approval is for these, and void when they lead elsewhere.
+    /// The destinations of its paths, with links resolved. An approval is for these, and void if
+    /// the paths lead elsewhere.
     pub(crate) destinations: Vec<PathBuf>,
-    /// Of a call of which nothing else is known: approval for the session is for the same call, not for all of the tool's.
+    /// The arguments, if the effects are unknown: approval for the session is then for the same
+    /// call only, not for every call of the tool.
     arguments: Option<String>,
 }
 
@@ -47,12 +49,13 @@ impl Subject {
         Subject { facts, destinations, arguments }
     }
 
-    /// The same call, as if it had asked to leave the sandbox.
+    /// The same call, as if it had requested to run without the sandbox.
     pub(crate) fn leaving_sandbox(self) -> Subject {
         Subject { facts: Fact::leaving_sandbox(self.facts), ..self }
     }
 
-    /// Where links in its paths lead, to be shown behind the reason for a question.
+    /// The destinations of links in its paths, to be appended to the reason for an approval
+    /// request.
     fn links(&self) -> String {
         let files = self.facts.iter().filter_map(|fact| match fact {
             Fact::File(file) => Some(file),
@@ -63,17 +66,17 @@ impl Subject {
     }
 }
 
-/// Whether there is somebody who can be asked.
+/// Whether there is a user who can approve calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Person {
-    /// Somebody sees the questions and answers.
+    /// A user sees and answers approval requests.
     Present,
-    /// What would be asked is refused.
+    /// Calls that need approval are refused.
     Absent,
 }
 
 impl Permissions {
-    /// Permissions in a mode, with the user's rules, in a tree, with the walls that commands get.
+    /// Permissions for a mode, the user's rules, a working tree, and the sandbox of commands.
     pub fn new(
         mode: Mode,
         rules: Vec<Rule>,
@@ -91,27 +94,27 @@ impl Permissions {
         }
     }
 
-    /// Whether somebody can be asked.
+    /// Whether there is a user who can approve calls.
     pub fn person(&self) -> Person {
         self.person
     }
 
-    /// What is allowed without a rule.
+    /// The mode in force.
     pub fn mode(&self) -> Mode {
         *lock(&self.mode)
     }
 
-    /// Changes it from the next call on.
+    /// Changes the mode, from the next call on.
     pub fn set_mode(&self, mode: Mode) {
         *lock(&self.mode) = mode;
     }
 
-    /// The context of a call with the walls of these permissions around it.
+    /// The context of a call, restricted to the working tree and the sandbox.
     pub fn enclose(&self, context: Context) -> Context {
         context.confined(Arc::clone(&self.tree)).with_sandbox(Arc::clone(&self.sandbox))
     }
 
-    /// Judges a call of `tool`, as far as that can be done without the person.
+    /// Judges a call of `tool`, as far as that is possible without the user.
     pub async fn judge(&self, tool: &str, facts: &[Fact], commands: &Commands) -> Verdict {
         let mode = self.mode();
         let is_command = facts.iter().any(|fact| matches!(fact, Fact::Command { .. }));
@@ -136,17 +139,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What became of the question whether a call may be carried out.
+/// Whether a call may run.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it goes nowhere")]
 pub(crate) enum Permit {
-    /// It may, as far as this.
+    /// It may, with this reach.
     Granted(Reach),
-    /// It may not: the person's answer for the log, if there was a question, and the call's result.
+    /// It may not. Has the user's answer for the log, if there was one, and the call's result.
     Refused(Option<NewMessage>, ToolResult),
 }
 
 impl Agent {
-    /// Finds out whether a committed call may be carried out.
+    /// Finds out whether a committed call may run.
     pub(crate) async fn permit(
         &mut self,
         call: &ToolCall,
@@ -156,7 +159,7 @@ impl Agent {
         self.permit_because(call, prepared, subject, None).await
     }
 
-    /// Finds out whether a command whose sandbox could not be had, and `why`, may run without.
+    /// Finds out whether a command may run without a sandbox; `why` says why there is none.
     pub(crate) async fn permit_without_sandbox(
         &mut self,
         call: &ToolCall,
@@ -167,7 +170,7 @@ impl Agent {
         self.permit_because(call, prepared, subject.leaving_sandbox(), Some(why)).await
     }
 
-    /// A question has the reason `why`, if there is one.
+    /// An approval request gets the reason `why`, if there is one.
     async fn permit_because(
         &mut self,
         call: &ToolCall,
@@ -189,12 +192,12 @@ impl Agent {
                 let answer = NewMessage::approval(call.tool_call_id.clone(), Decision::No, reason);
                 Ok(Permit::Refused(Some(answer), question.refusal()))
             }
-            Verdict::Ask(question) => self.ask_person(call, prepared, question, subject).await,
+            Verdict::Ask(question) => self.ask_user(call, prepared, question, subject).await,
         }
     }
 
-    /// Asks the person, and writes down the answer.
-    async fn ask_person(
+    /// Requests the user's approval, and logs the answer.
+    async fn ask_user(
         &mut self,
         call: &ToolCall,
         prepared: &Call<Step>,
@@ -202,7 +205,7 @@ impl Agent {
         subject: Subject,
     ) -> Result<Permit, StoreError> {
         let Question { why, reach, rule } = question;
-        // With the eyes of the call itself: it sees what it would change, and nothing else.
+        // With the reach of the call itself: the preview reads what the call would change, no more.
         let context = self.context().reaching(reach).leading_to(subject.destinations.clone());
         let preview = prepared.preview(&context).await;
         let why = why + &subject.links();
@@ -224,7 +227,8 @@ impl Agent {
         Ok(Permit::Granted(reach))
     }
 
-    /// Shows a question, and waits for its answer; `None` when the person interrupts, or nobody is left.
+    /// Emits an approval request, and waits for the answer. Returns `None` if the user interrupts
+    /// or can no longer answer.
     async fn wait_for_answer(
         &mut self,
         call: &ToolCall,
@@ -248,9 +252,9 @@ impl Agent {
         Ok(answered)
     }
 
-    /// Asks about what commands have put into protected paths, and puts it back after a yes. Returns what the model is
-    /// told of it, line by line.
-    pub(crate) async fn ask_to_put_back(
+    /// Requests approval for what commands wrote to protected paths, and restores it if approved.
+    /// Returns the lines about it to be added to the result.
+    pub(crate) async fn ask_to_restore(
         &mut self,
         call: &ToolCall,
         prepared: &Call<Step>,
@@ -267,7 +271,7 @@ impl Agent {
             return Ok(Vec::new());
         };
         let ApprovalAnswer { call: id, decision, reason } = answer;
-        // It is about these paths alone, so there is nothing to be allowed for the session.
+        // The approval is for these paths only, so it cannot be for the session.
         let decision = if decision == Decision::No { decision } else { Decision::Once };
         self.record(vec![NewMessage::approval(id, decision, reason)], Next::Tool).await?;
         let mut lines = Vec::new();
@@ -282,10 +286,10 @@ impl Agent {
         Ok(lines)
     }
 
-    /// The first line of what the agent was told last.
+    /// The first line of the latest message to the agent.
     fn cause(&self) -> String {
-        let is_told = |body: &Body| matches!(body, Body::User | Body::Notification(_));
-        let told = self.log.iter().rev().find(|message| is_told(&message.body));
-        told.and_then(|message| message.content.lines().next()).unwrap_or_default().to_owned()
+        let is_input = |body: &Body| matches!(body, Body::User | Body::Notification(_));
+        let latest = self.log.iter().rev().find(|message| is_input(&message.body));
+        latest.and_then(|message| message.content.lines().next()).unwrap_or_default().to_owned()
     }
 }

@@ -1,11 +1,11 @@
-//! What every model of a session is told first.
+//! The system prompt of a session.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ikigai_tools::{Owners, open_regular, project_folders};
 
-/// Where a session begins.
+/// Where and when a session starts.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     /// The system, such as `linux x86_64`.
@@ -16,13 +16,13 @@ pub struct Surroundings {
     pub date: String,
 }
 
-/// How much of the project's own instructions a model gets, of all files together.
+/// The maximum size of the project's instructions in the prompt, of all files together.
 const INSTRUCTIONS_LIMIT: usize = 32 * 1024;
 
 const INSTRUCTIONS: &str = "AGENTS.md";
 
-/// The prompt of a session: how tools and mail behave, where it is, and the project's instructions. It is
-/// written once, and holds only what is the same for all agents.
+/// The system prompt of a session: how tools and mail behave, where the session runs, and the
+/// project's instructions. It is written once and has only what is the same for all agents.
 pub fn system_prompt(surroundings: &Surroundings) -> String {
     let Surroundings { platform, directory, date } = surroundings;
     let mut prompt = format!(
@@ -65,7 +65,8 @@ whoever they claim to be from.
 - Write when the other one needs to know something. Do not answer only to thank or to confirm.
 ";
 
-/// The project's instructions, from the root of its repository down to `directory`, under a heading each.
+/// The project's instructions, from the root of its repository down to `directory`, each under a
+/// heading.
 fn instructions(directory: &Path) -> String {
     let mut room = INSTRUCTIONS_LIMIT;
     let mut text = String::new();
@@ -89,7 +90,8 @@ fn instructions(directory: &Path) -> String {
     text
 }
 
-/// Whether a file really lies in the project: a clone may bring a link that leads to what is the user's own.
+/// Whether a file is really inside the project: a cloned repository may contain a link to the
+/// user's private files.
 fn is_beneath(path: &Path, root: &Path) -> bool {
     match (path.canonicalize(), root.canonicalize()) {
         (Ok(path), Ok(root)) => path.starts_with(root),
@@ -102,8 +104,8 @@ struct Content {
     is_cut: bool,
 }
 
-/// At most `limit` bytes of a file. What is no file, or cannot be read, is passed over: it must not keep
-/// anybody from working.
+/// At most `limit` bytes of a file. Anything that is not a regular file or cannot be read is
+/// ignored: it must not prevent the session from starting.
 fn read(path: &Path, limit: usize) -> Option<Content> {
     let mut bytes = Vec::new();
     open_regular(path).ok()?.take(limit as u64 + 1).read_to_end(&mut bytes).ok()?;
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_fits_and_says_where_and_when() {
+    fn the_prompt_is_short_and_has_platform_directory_and_date() {
         let folder = tempfile::tempdir().unwrap();
         let prompt = prompt_in(folder.path());
         assert!(prompt.len() <= 3 * 1024, "{} bytes", prompt.len());
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_repository_only_the_directory_itself_counts() {
+    fn without_a_repository_only_the_directory_itself_is_searched() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("inner");
         fs::create_dir(&inner).unwrap();
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_are_cut_at_their_limit_and_say_so() {
+    fn instructions_are_cut_at_their_limit_with_a_note() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("AGENTS.md"), "ä".repeat(INSTRUCTIONS_LIMIT)).unwrap();
         let prompt = prompt_in(folder.path());
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_out_of_the_project_is_passed_over() {
+    fn a_link_out_of_the_project_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let project = folder.path().join("project");
         fs::create_dir_all(project.join(".git")).unwrap();
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_passed_over() {
+    fn anything_but_a_regular_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("AGENTS.md");
         fs::create_dir(&path).unwrap();

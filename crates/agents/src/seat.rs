@@ -1,4 +1,4 @@
-//! Which agent of which session this process runs, and its right to do so.
+//! Which agent of which session this process runs, and the lease that allows it to.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,9 +13,10 @@ use uuid::Uuid;
 
 use crate::keeper::Keeper;
 
-/// A place at the table: an agent that this process runs, or will run once somebody has spoken.
+/// An agent that this process runs, or will run from the user's first message on.
 ///
-/// A session is only made with its first message, so that looking in leaves nothing behind.
+/// A session is created by its first message, so that just starting the program leaves nothing
+/// behind.
 #[derive(Debug, Clone)]
 pub struct Seat {
     pub(crate) store: Arc<Store>,
@@ -25,52 +26,54 @@ pub struct Seat {
     pub(crate) roots: Arc<[RootFolder]>,
     pub(crate) session: SessionId,
     pub(crate) agent: AgentId,
-    /// The right to write to the logs of its top-level agent and of all below; empty until a new session is
-    /// made. All who sit below the same top-level agent share it.
-    tenure: Arc<OnceLock<Tenure>>,
+    /// The lease for writing to the logs of its top-level agent and all descendants of that, which
+    /// share it. Empty until a new session is created.
+    held: Arc<OnceLock<HeldLease>>,
 }
 
-/// A lease, and what makes it last.
+/// A lease with its renewal.
 #[derive(Debug)]
-struct Tenure {
+struct HeldLease {
     lease: Lease,
     keeper: Keeper,
 }
 
-/// Which session is wanted.
+/// Which session to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// A new one.
+    /// A new session.
     New,
-    /// The one of this place that was last written to.
+    /// The session at this location that was last written to.
     Newest,
-    /// This one, wherever it belongs.
+    /// This session, wherever it was started.
     Named(SessionId),
-    /// One that a live process runs in this place, as a further agent; else a new one.
+    /// As an additional agent, a session that a live process runs at this location; otherwise a new
+    /// one.
     Running,
-    /// This one, as a further agent.
+    /// This session, as an additional agent.
     Beside(SessionId),
 }
 
-/// Why there is no seat.
+/// Why an agent could not be claimed.
 #[derive(Debug, thiserror::Error)]
 pub enum SeatError {
-    /// The place has no session to go on with.
+    /// The location has no session to continue.
     #[error("there is no session in {0} to continue")]
     NoSession(String),
     /// A new session has only one agent.
     #[error("a new session has only agent 0/, not {0}")]
     NotInNewSession(AgentId),
-    /// The database says no.
+    /// The database refused.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Seat {
-    /// Takes a seat: the agent that is named, else the lowest free one. Its agents will be able to write `roots`.
+    /// Claims `agent`, or the lowest free one. Its agents will be able to write to `roots`.
     ///
     /// # Errors
-    /// [`StoreError::RootReplaced`] when the session knows another folder under the path of one of them.
+    /// [`StoreError::RootReplaced`] if the path of a root was a different folder when the session
+    /// last used it.
     pub async fn take(
         store: Arc<Store>,
         place: Location,
@@ -94,12 +97,12 @@ impl Seat {
             }
         };
         let agent = agent.unwrap_or_else(|| lease.top().clone());
-        let seat = Seat { store, process, place, roots, session, agent, tenure: Arc::default() };
+        let seat = Seat { store, process, place, roots, session, agent, held: Arc::default() };
         seat.hold(lease)?;
         Ok(seat)
     }
 
-    /// The session that is wanted; `None` when it is a new one.
+    /// The session to run; `None` for a new one.
     pub async fn session_of(
         store: &Store,
         place: &Location,
@@ -128,10 +131,10 @@ impl Seat {
             return Err(SeatError::NotInNewSession(other));
         }
         let session = SessionId::new(Uuid::now_v7());
-        Ok(Seat { store, process, place, roots, session, agent: first, tenure: Arc::default() })
+        Ok(Seat { store, process, place, roots, session, agent: first, held: Arc::default() })
     }
 
-    /// Where it is.
+    /// The location of the process.
     pub(crate) fn place(&self) -> Location {
         self.place.clone()
     }
@@ -140,34 +143,34 @@ impl Seat {
         self.process.clone()
     }
 
-    /// The same right for another agent below the same top-level one.
+    /// The same lease, for another agent below the same top-level one.
     pub(crate) fn of(&self, agent: AgentId) -> Seat {
         Seat { agent, ..self.clone() }
     }
 
-    /// A seat beside this one, under a lease of its own.
-    pub(crate) fn beside(&self, lease: Lease) -> Result<Seat, StoreError> {
-        let seat = Seat { agent: lease.top().clone(), tenure: Arc::default(), ..self.clone() };
+    /// The top-level agent of another lease in the same session.
+    pub(crate) fn with_lease(&self, lease: Lease) -> Result<Seat, StoreError> {
+        let seat = Seat { agent: lease.top().clone(), held: Arc::default(), ..self.clone() };
         seat.hold(lease).map(|()| seat)
     }
 
-    /// Takes the lease and makes it last from now on. It is taken once.
+    /// Holds the lease and starts to renew it. Does nothing if a lease is held already.
     pub(crate) fn hold(&self, lease: Lease) -> Result<(), StoreError> {
-        if self.tenure.get().is_none() {
+        if self.held.get().is_none() {
             let keeper = Keeper::start(self.store(), lease.clone())?;
-            // Whoever was first has the same lease.
-            let _ = self.tenure.set(Tenure { lease, keeper });
+            // If another thread set it first, it is the same lease.
+            let _ = self.held.set(HeldLease { lease, keeper });
         }
         Ok(())
     }
 
     pub(crate) fn lease(&self) -> Option<Lease> {
-        self.tenure.get().map(|tenure| tenure.lease.clone())
+        self.held.get().map(|held| held.lease.clone())
     }
 
-    /// Waits until the lease is lost, and says why.
+    /// Waits until the lease is lost, and returns the reason.
     pub(crate) fn lost(&self) -> impl Future<Output = StoreError> + use<> {
-        let lost = self.tenure.get().map(|tenure| tenure.keeper.lost());
+        let lost = self.held.get().map(|held| held.keeper.lost());
         async move {
             match lost {
                 Some(lost) => lost.await,
@@ -176,17 +179,18 @@ impl Seat {
         }
     }
 
-    /// Whether somebody has spoken, so that the session is there.
+    /// Whether the session exists. A new one is created by its first message.
     pub fn is_made(&self) -> bool {
-        self.tenure.get().is_some()
+        self.held.get().is_some()
     }
 
-    /// Waits until another process runs a session in this place while the own one is still to be made, and returns it.
+    /// Waits until another process runs a session at this location while this one does not exist
+    /// yet, and returns that session.
     pub async fn overtaken(&self) -> SessionId {
-        /// Between two looks: a person who opens a second terminal takes longer to type.
+        /// The time between two checks. A user who opens a second terminal takes longer to type.
         const PAUSE: Duration = Duration::from_secs(1);
         while !self.is_made() {
-            // A database that cannot be reached for now is a matter of who speaks first.
+            // If the database is unreachable, the user's first message will report that.
             if let Ok(Some(other)) = self.store.running_session(self.place(), self.process()).await
                 && other != self.session
                 && !self.is_made()
@@ -198,10 +202,10 @@ impl Seat {
         std::future::pending().await
     }
 
-    /// Does for the person what a step says, in view of an agent of this seat's tree.
+    /// Performs a step for the user, as `agent`.
     ///
     /// # Errors
-    /// When the database refuses; [`StoreError::SessionNotFound`] before a new session is made.
+    /// When the database refuses; [`StoreError::SessionNotFound`] before a new session is created.
     pub async fn act(
         &self,
         agent: AgentId,
@@ -214,24 +218,24 @@ impl Seat {
         }
     }
 
-    /// Gives the lease back. One that cannot be given back runs out by itself, and is nobody's trouble before.
-    pub(crate) async fn leave(self) {
-        const PATIENCE: Duration = Duration::from_secs(2);
-        let Some(tenure) = self.tenure.get() else { return };
-        tenure.keeper.stop();
-        match timeout(PATIENCE, self.store.release(tenure.lease.clone())).await {
+    /// Releases the lease. If that fails, the lease expires.
+    pub(crate) async fn release(self) {
+        const TIMEOUT: Duration = Duration::from_secs(2);
+        let Some(held) = self.held.get() else { return };
+        held.keeper.stop();
+        match timeout(TIMEOUT, self.store.release(held.lease.clone())).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => warn!(%error, "lease not given back"),
             Err(_) => warn!("lease not given back in time"),
         }
     }
 
-    /// The database it is in.
+    /// The database.
     pub fn store(&self) -> Arc<Store> {
         Arc::clone(&self.store)
     }
 
-    /// The session, also one that is still to be made.
+    /// The session, even if it does not exist yet.
     pub fn session(&self) -> SessionId {
         self.session
     }

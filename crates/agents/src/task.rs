@@ -1,4 +1,5 @@
-//! An agent at work: it owns its state, takes orders and emits events, until it is idle.
+//! The task of a working agent: it owns the agent's state, takes orders and emits events, until the
+//! agent is idle.
 
 use std::collections::VecDeque;
 
@@ -9,18 +10,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::agent::{Agent, Unfinished};
-use crate::attention::Attention;
 use crate::order::{AgentCommand, BetweenTurns, Pending, PendingReply};
 use crate::turn::Turn;
+use crate::turn_orders::TurnOrders;
 
 /// Why a turn starts.
 enum Start {
     Said(String),
-    /// Earlier input may still be queued.
+    /// Earlier user messages may still be queued.
     Queued,
-    /// A turn was cut off.
+    /// The previous turn was cut off.
     CutOff,
-    /// The user continues it.
+    /// The user continues a turn that had stopped.
     Continued,
     Mail,
 }
@@ -36,13 +37,13 @@ impl Start {
     }
 }
 
-/// An agent that carries out its orders.
+/// An agent with its orders.
 pub(crate) struct Task<'a> {
     pub(crate) agent: &'a mut Agent,
     pub(crate) orders: &'a mut mpsc::Receiver<Pending>,
-    /// Cancelling it interrupts the turn, and every further one.
+    /// Cancelling it interrupts the current turn and all later ones.
     pub(crate) shutdown: CancellationToken,
-    /// Orders that wait for the end of the turn. Their answers have said so.
+    /// Commands that wait for the end of the turn. They have been answered.
     pub(crate) deferred: VecDeque<BetweenTurns>,
 }
 
@@ -50,23 +51,23 @@ impl Task<'_> {
     /// Works until the agent is idle and no order is waiting.
     ///
     /// # Errors
-    /// When the database refuses, when the agent was killed or another process has taken it over.
+    /// When the database refuses, the agent was killed, or another process has taken it over.
     pub(crate) async fn run(mut self) -> Result<(), StoreError> {
         let unfinished = self.agent.load().await?;
-        // What the user has already said goes in before the model is asked again.
+        // A message that the user already sent is logged before the next request.
         let first = self.orders.try_recv().unwrap_or_else(|_| Pending::look());
         match (unfinished, &first.command) {
             (Unfinished::Turn, AgentCommand::Look) => self.work(Start::CutOff, None).await?,
-            (Unfinished::Turn | Unfinished::Nothing, _) => self.obey(first).await?,
+            (Unfinished::Turn | Unfinished::Nothing, _) => self.carry_out(first).await?,
         }
         while let Ok(pending) = self.orders.try_recv() {
-            self.obey(pending).await?;
+            self.carry_out(pending).await?;
         }
         Ok(())
     }
 
     /// Carries out an order while the agent is idle.
-    async fn obey(&mut self, pending: Pending) -> Result<(), StoreError> {
+    async fn carry_out(&mut self, pending: Pending) -> Result<(), StoreError> {
         let Pending { command, reply } = pending;
         match command {
             AgentCommand::Say(text) => self.work(Start::Said(text), Some(reply)).await,
@@ -84,7 +85,7 @@ impl Task<'_> {
             AgentCommand::Continue => refuse(reply, Nothing::Continue),
             AgentCommand::Interrupt => refuse(reply, Nothing::Interrupt),
             AgentCommand::Answer(_) => refuse(reply, Nothing::Approval),
-            // The team's.
+            // Handled by the team.
             AgentCommand::HoldMail | AgentCommand::ReleaseMail => {
                 reply.done();
                 Ok(())
@@ -92,7 +93,8 @@ impl Task<'_> {
         }
     }
 
-    /// Works until the agent is idle. The order that started it is answered as soon as its message is committed.
+    /// Works until the agent is idle. The order that started the turn is answered as soon as its
+    /// message is committed.
     async fn work(&mut self, start: Start, reply: Option<PendingReply>) -> Result<(), StoreError> {
         self.agent.interrupt = self.shutdown.child_token();
         let mut reason = start.reason();
@@ -102,22 +104,22 @@ impl Task<'_> {
         }
         loop {
             self.agent.emit(EventKind::TurnStarted(reason));
-            let turn = self.attend(requests).await?;
+            let turn = self.run_turn(requests).await?;
             let (agent, stop) = (self.agent.id().to_string(), turn.done.stop.name());
             info!(agent, stop, "turn ended");
             self.agent.emit(EventKind::TurnEnded(turn.done));
             self.agent.interrupt = self.shutdown.child_token();
             while let Some(command) = self.deferred.pop_front() {
-                // Its answer said that it waits; that a mark is missing by now is shown by the log.
+                // It was answered when it was queued. The log shows what it did.
                 let _ = self.agent.between_turns(command).await?;
             }
-            let Some(further) = self.further_work(turn.sleep).await? else { return Ok(()) };
-            (reason, requests) = further;
+            let Some(next) = self.next_turn(turn.sleep).await? else { return Ok(()) };
+            (reason, requests) = next;
         }
     }
 
-    /// Why a further turn is due right behind one, if it is.
-    async fn further_work(
+    /// Why another turn has to follow right away, if it does.
+    async fn next_turn(
         &mut self,
         mut sleep: Sleep,
     ) -> Result<Option<(StartReason, Requests)>, StoreError> {
@@ -128,7 +130,7 @@ impl Task<'_> {
             if sleep == Sleep::Asleep {
                 return Ok(None);
             }
-            if self.agent.record_news().await? {
+            if self.agent.announce_mail().await? {
                 return Ok(Some((StartReason::Mail, Requests::Granted)));
             }
             // The mail was read or withdrawn in the meantime, and other mail may have come.
@@ -136,7 +138,7 @@ impl Task<'_> {
         }
     }
 
-    /// Commits why a turn starts; `None` when there is no reason any more.
+    /// Commits the start of a turn. Returns `None` if there is no longer a reason for one.
     async fn begin(&mut self, start: Start) -> Result<Option<Requests>, StoreError> {
         let budget = self.agent.limits().budget;
         match start {
@@ -150,27 +152,27 @@ impl Task<'_> {
                 None => self.agent.resume(None).await.map(Some),
             },
             Start::Continued => self.agent.resume(Some(budget)).await.map(Some),
-            Start::Mail => Ok(self.announce_or_rest().await?.then_some(Requests::Granted)),
+            Start::Mail => Ok(self.announce_or_go_idle().await?.then_some(Requests::Granted)),
         }
     }
 
-    /// Announces the agent's mail. One that was kept awake by mail that is gone now becomes idle instead, or it would be
-    /// woken forever.
-    async fn announce_or_rest(&mut self) -> Result<bool, StoreError> {
+    /// Announces the agent's mail. If the mail that woke the agent is gone, the agent becomes idle;
+    /// otherwise it would be woken forever.
+    async fn announce_or_go_idle(&mut self) -> Result<bool, StoreError> {
         loop {
-            if self.agent.record_news().await? {
+            if self.agent.announce_mail().await? {
                 return Ok(true);
             }
-            if self.agent.log().needs_turn() || self.agent.rest().await? == Sleep::Asleep {
+            if self.agent.log().needs_turn() || self.agent.go_idle().await? == Sleep::Asleep {
                 return Ok(false);
             }
         }
     }
 
-    /// Runs a turn, and takes orders meanwhile.
-    async fn attend(&mut self, requests: Requests) -> Result<Turn, StoreError> {
+    /// Runs a turn, and takes orders during it.
+    async fn run_turn(&mut self, requests: Requests) -> Result<Turn, StoreError> {
         let shutdown = self.shutdown.clone();
-        let (attention, texts) = Attention::of(self.agent);
+        let (orders, texts) = TurnOrders::of(self.agent);
         let mut writing = std::pin::pin!(self.agent.queue_writer(texts)?);
         let mut lost = std::pin::pin!(self.agent.seat.lost());
         let mut turn = std::pin::pin!(self.agent.run_turn(requests));
@@ -179,16 +181,16 @@ impl Task<'_> {
             tokio::select! {
                 done = &mut turn => break done?,
                 order = self.orders.recv(), if is_open => match order {
-                    Some(pending) => attention.take(pending, &mut self.deferred),
+                    Some(pending) => orders.take(pending, &mut self.deferred),
                     None => is_open = false,
                 },
                 error = &mut lost => return Err(error),
-                // It ends by itself only when `typed` is gone.
+                // It ends without an error only after `orders` is dropped.
                 Err(error) = &mut writing => return Err(error),
             }
         };
-        drop(attention);
-        // What is still to be written down is; only the end of the program does not wait for it.
+        drop(orders);
+        // Waits until all user messages are queued, except when the program ends.
         shutdown.run_until_cancelled(writing).await.unwrap_or(Ok(())).map(|()| done)
     }
 }

@@ -1,8 +1,9 @@
-//! The agents that a process runs: each is a task while it works, and a row in the database while it is idle.
+//! The agents of a process. Each is a task while it works, and a row in the database while it is
+//! idle.
 //!
-//! One look at the database tells what is to be done, whatever signals were lost (M6): who has mail,
-//! whose turn was cut off, which child was forked, which free agent is to be taken up, who was killed. So an
-//! idle agent costs nothing, and nobody has to be told of anything that is committed.
+//! A single query of the database finds all work, whatever signals were lost (M6): new mail, turns
+//! that were cut off, forked children, free agents to run, killed agents. So an idle agent costs
+//! nothing, and no commit needs a notification.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
@@ -24,15 +25,16 @@ use crate::seat::Seat;
 use crate::task::Task;
 use ikigai_protocol::{CommandError, Event, EventKind, StopReason, TurnEnd};
 
-/// How many orders may wait for an agent. It takes them at once, even while it works, unless it waits for the database; the
-/// user may type some lines meanwhile.
+/// The maximum number of orders waiting for an agent. It takes them at once, even while it works,
+/// unless it waits for the database; the user may type a few lines meanwhile.
 const ORDERS: usize = 256;
 
-/// Runs the agent at `seat`, all that it forks, and free agents of the session that have something to do. Cancelling
-/// `shutdown` interrupts all turns and ends the team. Leases are given back at the end.
+/// Runs the agent of `seat`, all agents that it forks, and free agents of the session that have
+/// work to do. Cancelling `shutdown` interrupts all turns and ends the team. Leases are released at
+/// the end.
 ///
 /// # Errors
-/// When the database refuses, or another process has taken the agent at the seat over.
+/// When the database refuses, or another process has taken over the agent of `seat`.
 pub async fn serve(
     seat: Seat,
     equipment: Equipment,
@@ -46,7 +48,7 @@ pub async fn serve(
         equipment: Arc::clone(&equipment),
         at_work: BTreeMap::new(),
         tasks: JoinSet::new(),
-        resting: None,
+        idle: None,
         changes: None,
         held: BTreeSet::new(),
         shutdown,
@@ -58,24 +60,25 @@ pub async fn serve(
     team.end_all().await;
     equipment.toolbox.commands.close().await;
     for seat in std::mem::take(&mut team.seats).into_values() {
-        seat.leave().await;
+        seat.release().await;
     }
     served
 }
 
 struct Team {
-    /// The agent that the person talks to first. Without it the team has no purpose.
+    /// The agent that the process was started for. Without it the team ends.
     own: AgentId,
-    /// One for each top-level agent that this process has the lease of.
+    /// One for each top-level agent whose lease this process holds.
     seats: BTreeMap<AgentId, Seat>,
     equipment: Arc<Equipment>,
     at_work: BTreeMap<AgentId, AtWork>,
-    tasks: JoinSet<Rested>,
-    /// The agent of the person keeps its log in memory while it is idle; others read it again.
-    resting: Option<Box<Agent>>,
-    /// Watched from the moment that there is a session.
+    tasks: JoinSet<TaskEnd>,
+    /// The process's own agent keeps its log in memory while it is idle; other agents reload
+    /// theirs.
+    idle: Option<Box<Agent>>,
+    /// Watched as soon as there is a session.
     changes: Option<Changes>,
-    /// Agents whose mail waits while they are idle, since the person is writing to them.
+    /// Agents whose mail is held while they are idle, because the user is typing to them.
     held: BTreeSet<AgentId>,
     shutdown: CancellationToken,
 }
@@ -83,37 +86,37 @@ struct Team {
 /// An agent with a task.
 struct AtWork {
     orders: mpsc::Sender<Pending>,
-    /// Ends its turn and all further ones.
+    /// Interrupts its turn and all later ones.
     stop: CancellationToken,
 }
 
-/// An agent whose task has ended, with what it was told too late.
-struct Rested {
+/// The end of an agent's task, with orders that arrived too late for it.
+struct TaskEnd {
     agent: Box<Agent>,
     orders: mpsc::Receiver<Pending>,
-    served: Result<(), StoreError>,
+    result: Result<(), StoreError>,
 }
 
 impl Team {
     async fn run(&mut self, mut orders: mpsc::Receiver<Order>) -> Result<(), StoreError> {
         let mut is_open = true;
-        // What somebody has to say already goes in before a turn goes on that was cut off.
+        // Orders that have already arrived come before a turn that was cut off.
         while let Ok(order) = orders.try_recv() {
             self.pass_on(order);
         }
-        self.look().await?;
+        self.start_work().await?;
         loop {
-            if !is_open && self.at_work.is_empty() && !self.look().await? {
+            if !is_open && self.at_work.is_empty() && !self.start_work().await? {
                 return Ok(());
             }
             let (lost, is_busy) = (self.lost(), !self.at_work.is_empty());
             tokio::select! {
                 biased;
-                Some(rested) = self.tasks.join_next() => {
-                    self.take_back(rested.map_err(|error| broken(&error))?).await?;
-                    // Else the look that decides about the end is due anyway.
+                Some(ended) = self.tasks.join_next() => {
+                    self.finish_task(ended.map_err(|error| join_error(&error))?).await?;
+                    // Otherwise the start of the loop checks for work.
                     if is_open {
-                        self.look().await?;
+                        self.start_work().await?;
                     }
                 }
                 order = orders.recv(), if is_open => match order {
@@ -121,22 +124,22 @@ impl Team {
                         let is_due = order.pending.command == AgentCommand::ReleaseMail;
                         self.pass_on(order);
                         if is_due {
-                            self.look().await?;
+                            self.start_work().await?;
                         }
                     }
                     None => is_open = false,
                 },
                 () = self.shutdown.cancelled(), if is_open => is_open = false,
-                (top, error) = lost => self.lose(&top, error)?,
+                (top, error) = lost => self.drop_lease(&top, error)?,
                 changed = wait(&mut self.changes, is_busy) => {
                     changed?;
-                    self.look().await?;
+                    self.start_work().await?;
                 }
             }
         }
     }
 
-    /// Passes an order on to its agent; one that is idle starts to work.
+    /// Passes an order to its agent, and starts the agent if it is idle.
     fn pass_on(&mut self, order: Order) {
         let Order { agent, pending } = order;
         match pending.command {
@@ -151,7 +154,7 @@ impl Team {
             _ => {}
         }
         if let Some(at_work) = self.at_work.get(&agent) {
-            // It takes orders at once; when it has just ended, they come back with it.
+            // It takes orders at once. If its task has just ended, they come back with the task.
             match at_work.orders.try_send(pending) {
                 Ok(()) => {}
                 Err(TrySendError::Full(pending) | TrySendError::Closed(pending)) => {
@@ -166,33 +169,32 @@ impl Team {
         }
     }
 
-    /// Finds out what is to be done, and begins it. Says whether there was something.
-    async fn look(&mut self) -> Result<bool, StoreError> {
+    /// Finds out what work there is, and starts it. Returns whether there was any.
+    async fn start_work(&mut self) -> Result<bool, StoreError> {
         let Some(seat) = self.seats.get(&self.own.top()).cloned() else { return Ok(false) };
         if seat.lease().is_none() || self.shutdown.is_cancelled() {
             return Ok(false);
         }
         let store = seat.store();
         if self.changes.is_none() {
-            // Before the first look: what comes after it is noticed.
+            // Before the first query, so that no later change is missed.
             self.changes = Some(store.changes(seat.session())?);
         }
-        let patience = match self.equipment.limits.free_agents {
+        let policy = match self.equipment.limits.free_agents {
             FreeAgents::TakenUp | FreeAgents::Left => TakeoverPolicy::Immediate,
             FreeAgents::TakenUpLater => TakeoverPolicy::AfterLease,
         };
-        let found =
-            store.pending_work(seat.session(), seat.place(), seat.process(), patience).await;
+        let found = store.pending_work(seat.session(), seat.place(), seat.process(), policy).await;
         let work = match found {
             Err(error) if error.is_transient() => return Ok(false),
             found => found?,
         };
         self.end_killed(&seat, &work).await?;
-        self.give_back_idle(&work).await;
-        let mut is_begun = false;
+        self.release_idle(&work).await;
+        let mut has_started = false;
         if self.equipment.limits.free_agents != FreeAgents::Left {
             for top in work.to_take_up {
-                is_begun |= self.take_up(&seat, top).await?;
+                has_started |= self.claim(&seat, top).await?;
             }
         }
         let to_wake: Vec<AgentId> =
@@ -202,15 +204,16 @@ impl Team {
                 && let Some(seat) = self.seat_of(&agent)
             {
                 self.start(seat, Pending::look());
-                is_begun = true;
+                has_started = true;
             }
         }
-        Ok(is_begun)
+        Ok(has_started)
     }
 
-    /// Ends the work of those that were killed, their commands with it.
+    /// Ends the tasks of killed agents, and their commands.
     async fn end_killed(&mut self, seat: &Seat, work: &PendingWork) -> Result<(), StoreError> {
-        // Whoever the registry has at work was not killed; of the others most have just become idle.
+        // Agents that the database has at work were not killed. Most of the others have just become
+        // idle.
         let doubtful = self.at_work.keys().filter(|id| work.at_work.binary_search(id).is_err());
         let doubtful: Vec<AgentId> = doubtful.cloned().collect();
         if doubtful.is_empty() {
@@ -229,13 +232,13 @@ impl Team {
         Ok(())
     }
 
-    /// Takes up a top-level agent that nobody runs; the next look finds who in its tree has something to do. Another
-    /// process may have been quicker.
-    async fn take_up(&mut self, beside: &Seat, top: AgentId) -> Result<bool, StoreError> {
-        match beside.store().claim(beside.session(), top.clone(), beside.process()).await {
+    /// Claims a free top-level agent, unless another process is faster. The next query finds the
+    /// work in its tree.
+    async fn claim(&mut self, own: &Seat, top: AgentId) -> Result<bool, StoreError> {
+        match own.store().claim(own.session(), top.clone(), own.process()).await {
             Ok(lease) => {
                 info!(agent = top.to_string(), "taken up");
-                self.seats.insert(top, beside.beside(lease)?);
+                self.seats.insert(top, own.with_lease(lease)?);
                 Ok(true)
             }
             Err(StoreError::LeaseHeld { .. } | StoreError::AgentDead(_)) => Ok(false),
@@ -249,17 +252,17 @@ impl Team {
     }
 
     fn start(&mut self, seat: Seat, pending: Pending) {
-        let agent = match self.resting.take_if(|resting| resting.id() == seat.agent()) {
+        let agent = match self.idle.take_if(|idle| idle.id() == seat.agent()) {
             Some(agent) => agent,
             None => Box::new(Agent::new(seat, Arc::clone(&self.equipment))),
         };
         let (sender, orders) = mpsc::channel(ORDERS);
         // The channel is new and has room.
         let _ = sender.try_send(pending);
-        self.go_on(agent, sender, orders);
+        self.spawn(agent, sender, orders);
     }
 
-    fn go_on(
+    fn spawn(
         &mut self,
         mut agent: Box<Agent>,
         sender: mpsc::Sender<Pending>,
@@ -275,20 +278,20 @@ impl Team {
                 shutdown: stop,
                 deferred: VecDeque::new(),
             };
-            let served = task.run().await;
-            Rested { agent, orders, served }
+            let result = task.run().await;
+            TaskEnd { agent, orders, result }
         });
     }
 
-    /// An agent is idle, or cannot go on.
-    async fn take_back(&mut self, rested: Rested) -> Result<(), StoreError> {
-        let Rested { agent, orders, served } = rested;
+    /// Handles the end of a task: its agent is idle, or cannot continue.
+    async fn finish_task(&mut self, ended: TaskEnd) -> Result<(), StoreError> {
+        let TaskEnd { agent, orders, result } = ended;
         let id = agent.id().clone();
         let Some(AtWork { orders: sender, .. }) = self.at_work.remove(&id) else { return Ok(()) };
-        match served {
-            Ok(()) if !orders.is_empty() => self.go_on(agent, sender, orders),
-            Ok(()) if id == self.own => self.resting = Some(agent),
-            // The next look gives its top-level agent back if that was taken up.
+        match result {
+            Ok(()) if !orders.is_empty() => self.spawn(agent, sender, orders),
+            Ok(()) if id == self.own => self.idle = Some(agent),
+            // If its top-level agent was free, the next query releases that.
             Ok(()) => {}
             Err(error @ StoreError::AgentDead(_)) => {
                 self.emit(id.clone(), EventKind::TurnEnded(killed()));
@@ -296,15 +299,15 @@ impl Team {
                     return Err(error);
                 }
             }
-            Err(error @ StoreError::LeaseLost { .. }) => self.lose(&id.top(), error)?,
+            Err(error @ StoreError::LeaseLost { .. }) => self.drop_lease(&id.top(), error)?,
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Gives top-level agents back that were taken up, once nobody in their trees is at work or has anything to do;
-    /// also those for which somebody else had done it before we came to it.
-    async fn give_back_idle(&mut self, work: &PendingWork) {
+    /// Releases claimed top-level agents whose trees have no work left, even if another process did
+    /// that work.
+    async fn release_idle(&mut self, work: &PendingWork) {
         let due = work.to_wake.iter().chain(&work.at_work);
         let busy: BTreeSet<AgentId> =
             self.at_work.keys().chain(due).chain([&self.own]).map(AgentId::top).collect();
@@ -313,7 +316,7 @@ impl Team {
         for top in idle {
             if let Some(seat) = self.seats.remove(&top) {
                 info!(agent = top.to_string(), "given back");
-                seat.leave().await;
+                seat.release().await;
             }
         }
     }
@@ -336,12 +339,12 @@ impl Team {
         }
     }
 
-    /// Another process has taken a top-level agent over: nobody in its tree can write any more.
-    fn lose(&mut self, top: &AgentId, error: StoreError) -> Result<(), StoreError> {
+    /// Handles the loss of a top-level agent to another process: its tree can no longer write.
+    fn drop_lease(&mut self, top: &AgentId, error: StoreError) -> Result<(), StoreError> {
         if *top == self.own.top() {
             return Err(error);
         }
-        // Its tasks find out one by one; it is lost once.
+        // Each of its tasks fails on its own, but the loss is reported once.
         if self.seats.remove(top).is_none() {
             return Ok(());
         }
@@ -354,7 +357,7 @@ impl Team {
         Ok(())
     }
 
-    /// Ends all that is still at work, and waits for it.
+    /// Ends all tasks, and waits for them.
     async fn end_all(&mut self) {
         self.shutdown.cancel();
         while self.tasks.join_next().await.is_some() {}
@@ -370,7 +373,7 @@ fn killed() -> TurnEnd {
     TurnEnd { stop: StopReason::Interrupted, text: String::new(), error, can_continue: false }
 }
 
-/// Waits until something may have changed. A session that is only just being made is looked for soon.
+/// Waits until something may have changed. While a session is being created, that is a short time.
 async fn wait(changes: &mut Option<Changes>, is_busy: bool) -> Result<(), StoreError> {
     const SOON: Duration = Duration::from_millis(10);
     match changes {
@@ -383,7 +386,7 @@ async fn wait(changes: &mut Option<Changes>, is_busy: bool) -> Result<(), StoreE
     }
 }
 
-/// Waits for the first of several.
+/// Waits for the first of several futures.
 async fn first_of<T, F: Future<Output = T> + Unpin>(mut futures: Vec<F>) -> T {
     std::future::poll_fn(move |context| {
         let mut ready =
@@ -396,6 +399,6 @@ async fn first_of<T, F: Future<Output = T> + Unpin>(mut futures: Vec<F>) -> T {
     .await
 }
 
-fn broken(error: &tokio::task::JoinError) -> StoreError {
+fn join_error(error: &tokio::task::JoinError) -> StoreError {
     StoreError::Internal(error.to_string().into())
 }

@@ -1,5 +1,5 @@
-//! The tools on agents: what a model is told of them, how their calls are understood, and what their outcomes look
-//! like. The steps themselves are the store's.
+//! The tools for agents: their declarations, how their calls are parsed, and their results. The
+//! store performs the steps.
 
 mod fork;
 mod kill;
@@ -14,7 +14,7 @@ use ikigai_tools::Tool;
 
 pub use result::{Render, renderer};
 
-/// In the order in which a model is told of them.
+/// The tools, in the order of their declarations.
 pub(crate) fn all() -> [Arc<dyn Tool<Step>>; 4] {
     [fork::tool(), wait::tool(), kill::tool(), list::tool()]
 }
@@ -24,7 +24,7 @@ mod testing {
     use ikigai_store::Step;
     use ikigai_tools::{Call, Dispatcher, Work};
 
-    /// The step that a call prepares, or the result that says why there is none.
+    /// Checks the step that a call prepares, or the result that refuses it.
     #[track_caller]
     pub(super) fn check(tool: &str, arguments: &str, expected: Result<Step, &str>) {
         let call = Dispatcher::new(super::all().into()).dispatch(tool, arguments.as_bytes());

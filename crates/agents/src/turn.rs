@@ -1,23 +1,24 @@
-//! The loop: from a new message until the agent is idle.
+//! The agent loop: from a new message until the agent is idle.
 
 use ikigai_conversation::NewMessage;
 use ikigai_providers::{Category, Fault, Response, Stop as ModelStop, ToolUse};
 use ikigai_store::{Ending, Requests, Sleep, StoreError};
 
 use crate::agent::{Agent, Notify};
-use crate::ask::Asked;
+use crate::ask::RequestOutcome;
 use crate::call::CallsEnd;
-use crate::written::{Written, new_response};
+use crate::response_messages::{ResponseMessages, new_response};
 use ikigai_protocol::{StopReason, TurnEnd};
 
-/// What a turn came to, and whether mail waits behind it.
+/// How a turn ended, and whether mail is waiting.
 pub(crate) struct Turn {
     pub(crate) done: TurnEnd,
     pub(crate) sleep: Sleep,
 }
 
 impl Agent {
-    /// Runs one turn: its first message is in the log, and `requests` says whether the model may be asked.
+    /// Runs one turn. Its first message is in the log, and `requests` says whether a request may be
+    /// made.
     pub(crate) async fn run_turn(&mut self, mut requests: Requests) -> Result<Turn, StoreError> {
         let mut with_calls = 0;
         loop {
@@ -29,9 +30,11 @@ impl Agent {
                 false => ToolUse::None,
             };
             let response = match self.ask(tool_use).await {
-                Asked::Answered(response) => response,
-                Asked::Interrupted(arrived) => return self.end_by_interrupt(arrived).await,
-                Asked::Failed(fault) => return self.end_by_fault(&fault).await,
+                RequestOutcome::Answered(response) => response,
+                RequestOutcome::Interrupted(arrived) => {
+                    return self.end_by_interrupt(arrived).await;
+                }
+                RequestOutcome::Failed(fault) => return self.end_by_fault(&fault).await,
             };
             if tool_use == ToolUse::None {
                 return self.answer_at_limit(response).await;
@@ -42,8 +45,8 @@ impl Agent {
             with_calls += 1;
             let limit = Some(self.limits().tool_turns).filter(|limit| *limit == with_calls);
             let response = response.with_call_ids_not_in(&self.call_ids());
-            let written = Written::of(response, self.model());
-            requests = match self.run_calls(written, limit).await? {
+            let messages = ResponseMessages::of(response, self.model());
+            requests = match self.run_calls(messages, limit).await? {
                 CallsEnd::All => Requests::Granted,
                 CallsEnd::BudgetUsedUp => Requests::UsedUp,
                 CallsEnd::Interrupted => return self.end_by_interrupt(String::new()).await,
@@ -52,7 +55,7 @@ impl Agent {
                 requests = granted;
             }
             if self.limits().notify == Notify::Boundary && requests == Requests::Granted {
-                self.record_news_in_turn().await?;
+                self.announce_mail_in_turn().await?;
             }
         }
     }
@@ -70,12 +73,12 @@ impl Agent {
                 (StopReason::Error, Ending::Failed(error.clone()), Some(error))
             }
         };
-        let written = Written::of(response, self.model());
-        let sleep = self.record_end(written.words, ending).await?;
+        let messages = ResponseMessages::of(response, self.model()).messages;
+        let sleep = self.record_end(messages, ending).await?;
         Ok(Turn { done: TurnEnd { stop, text, error, can_continue: false }, sleep })
     }
 
-    /// The answer to the last request that a turn may make.
+    /// Ends the turn with the answer to its last permitted request.
     async fn answer_at_limit(&mut self, response: Response) -> Result<Turn, StoreError> {
         let mut turn = self.answer(response).await?;
         if turn.done.stop != StopReason::Error {
@@ -84,7 +87,7 @@ impl Agent {
         Ok(turn)
     }
 
-    /// Keeps what had arrived, and marks it.
+    /// Ends the turn with the text that had arrived, marked as interrupted.
     async fn end_by_interrupt(&mut self, arrived: String) -> Result<Turn, StoreError> {
         let response = new_response();
         let mut messages = Vec::new();
@@ -125,10 +128,10 @@ impl Agent {
     }
 }
 
-/// What went wrong, and what a person can do about it.
+/// What went wrong, and what the user can do about it.
 fn explain(fault: &Fault) -> String {
     match fault.retry_after.map(|wish| wish.as_secs()) {
-        // Nobody waited for it, or waiting has not helped.
+        // The client did not wait that long, or waiting did not help.
         Some(seconds) if seconds > 0 => format!(
             "{fault} (the server wants to be left alone for {seconds} s: wait, or use another model)"
         ),

@@ -1,8 +1,9 @@
-//! Taking back what one message of a person has set going, file by file, and the taking back as well.
+//! Undoing the file changes of one user message, file by file, and redoing them.
 //!
-//! Each change goes three steps: what is about to be taken away is committed, the file is replaced if it still
-//! is as the change left it, and that is noted. Whoever is killed in between repeats the undo: a file that is as
-//! wanted already counts as done. A file that somebody has changed since is left alone.
+//! Undoing a change takes three steps: the current content is committed, the file is restored if it
+//! still is as the change left it, and the outcome is recorded. If the process is killed in
+//! between, the undo is simply repeated: a file that already has the desired content counts as
+//! done. A file that has changed since is left alone.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,60 +17,60 @@ use ikigai_tools::{ContentHash, DesiredState, FileState, RestoreOutcome, find, r
 
 use crate::files::{from_kept, to_kept};
 
-/// What came of an undo or a redo.
+/// The outcome of an undo or a redo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undone {
-    /// There was something to be done.
+    /// What was done.
     Report(Report),
-    /// There was nothing.
+    /// There was nothing to do.
     Nothing,
-    /// An agent of the session is at work, so nothing was done.
+    /// Nothing was done, because this agent of the session is working.
     AtWork(AgentId),
 }
 
-/// What happened to the files.
+/// What an undo or a redo did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The first line of what the person said.
+    /// The first line of the user message.
     pub title: String,
-    /// When it was said.
+    /// When the message was sent.
     pub said_at: Time,
-    /// Every file with what became of it.
+    /// What happened to each file.
     pub files: Vec<(PathBuf, Fate)>,
 }
 
-/// What became of a file.
+/// What happened to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It has the other content now.
+    /// Its other content was restored.
     Restored,
-    /// It is removed.
+    /// It was removed.
     Removed,
-    /// It has another content now; what comes next to be done was left alone, for this reason.
+    /// Some of its changes were undone or redone; the rest was left alone, for this reason.
     InPart(Reason),
     /// It was left alone, for this reason.
     Left(Reason),
-    /// It could not be changed, in words. Doing the same again tries it again.
+    /// It could not be changed, with an error message. Repeating the command tries again.
     Failed(String),
 }
 
 /// Why a file was left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Somebody has changed it since.
+    /// It was changed since.
     ChangedSince,
-    /// Somebody has removed it since.
+    /// It was removed since.
     Gone,
-    /// What would be put there was too large to be kept.
+    /// The content to restore was too large to keep.
     NotKept,
-    /// It is one of git's settings by now.
+    /// It has become one of Git's settings.
     Setting,
 }
 
-/// Takes back what the newest message set going, or makes again what was taken back last.
+/// Undoes the file changes of the latest message, or redoes the latest undo.
 ///
 /// # Errors
-/// When the database refuses. What was done until then is noted, and the same again goes on.
+/// When the database refuses. What was done until then is recorded, and a repeated call continues.
 pub async fn undo(
     store: &Store,
     session: SessionId,
@@ -87,8 +88,8 @@ pub async fn undo(
         let fate = match files.obstacle(&path) {
             Some(obstacle) => obstacle,
             None => match direction {
-                Direction::Undo => take_back(store, *id, change).await?,
-                Direction::Redo => make_again(change, after).await?,
+                Direction::Undo => undo_change(store, *id, change).await?,
+                Direction::Redo => redo_change(change, after).await?,
             },
         };
         settle(store, &undo, *id, direction, &fate).await?;
@@ -101,7 +102,7 @@ pub async fn undo(
     Ok(Undone::Report(Report { title, said_at, files: files.fates }))
 }
 
-async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, StoreError> {
+async fn undo_change(store: &Store, id: ChangeId, change: Change) -> Result<Fate, StoreError> {
     let wanted = match change.before {
         StoredContent::Absent => DesiredState::Absent { folders: change.new_folders },
         StoredContent::Content(content) => DesiredState::Content(from_kept(content)),
@@ -126,7 +127,7 @@ async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, 
     Ok(exchange(change.path, Some(expected), wanted, gone).await)
 }
 
-async fn make_again(change: Change, after: Option<StoredContent>) -> Result<Fate, StoreError> {
+async fn redo_change(change: Change, after: Option<StoredContent>) -> Result<Fate, StoreError> {
     let wanted = match after {
         Some(StoredContent::Content(content)) => DesiredState::Content(from_kept(content)),
         Some(StoredContent::Absent | StoredContent::NotKept) | None => {
@@ -165,7 +166,7 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// Notes what became of a change. One that failed stays as it is, to be tried again.
+/// Records the outcome of a change. One that failed keeps its state, to be tried again.
 async fn settle(
     store: &Store,
     undo: &Undo,
@@ -178,23 +179,23 @@ async fn settle(
         (Direction::Undo, Fate::Restored | Fate::Removed) => ChangeOutcome::Undone,
         (Direction::Undo, Fate::Left(_) | Fate::InPart(_)) => ChangeOutcome::Left,
         (Direction::Redo, Fate::Restored | Fate::Removed) => ChangeOutcome::Redone,
-        // It is taken back still.
+        // It is still undone.
         (Direction::Redo, Fate::Left(_) | Fate::InPart(_)) => return Ok(()),
     };
     store.settle(undo, id, settled).await
 }
 
-/// What became of the files so far.
+/// What happened to the files so far.
 #[derive(Default)]
 struct Files {
     fates: Vec<(PathBuf, Fate)>,
-    places: HashMap<PathBuf, usize>,
+    positions: HashMap<PathBuf, usize>,
 }
 
 impl Files {
-    /// Why a further change of this file cannot be looked at: the one that comes before it is in its way.
+    /// Why no more changes of this file can be undone or redone: an earlier one was not.
     fn obstacle(&self, path: &Path) -> Option<Fate> {
-        let (_, fate) = &self.fates[*self.places.get(path)?];
+        let (_, fate) = &self.fates[*self.positions.get(path)?];
         match fate {
             Fate::Left(_) | Fate::InPart(_) | Fate::Failed(_) => Some(fate.clone()),
             Fate::Restored | Fate::Removed => None,
@@ -202,16 +203,16 @@ impl Files {
     }
 
     fn note(&mut self, path: PathBuf, fate: Fate) {
-        match self.places.get(&path) {
-            Some(place) => {
-                let so_far = &mut self.fates[*place].1;
+        match self.positions.get(&path) {
+            Some(position) => {
+                let so_far = &mut self.fates[*position].1;
                 *so_far = match (&*so_far, fate) {
                     (Fate::Restored | Fate::Removed, Fate::Left(reason)) => Fate::InPart(reason),
                     (_, fate) => fate,
                 };
             }
             None => {
-                self.places.insert(path.clone(), self.fates.len());
+                self.positions.insert(path.clone(), self.fates.len());
                 self.fates.push((path, fate));
             }
         }

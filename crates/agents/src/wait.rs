@@ -1,4 +1,4 @@
-//! Waiting for other agents: begin, look until it is over, end. It asks no model.
+//! Waiting for other agents: start, poll until the wait is over, end. It makes no requests.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::agent::Agent;
 
-/// Waits until a wait is over, `limit` at most.
+/// Waits until a wait is over, but at most for `limit`.
 ///
 /// # Errors
 /// When the database refuses.
 ///
 /// # Cancel safety
-/// It only looks.
+/// Safe: it only reads.
 pub async fn until_over(
     store: &Store,
     session: SessionId,
@@ -22,26 +22,26 @@ pub async fn until_over(
     waiting: &StartedWait,
     limit: Duration,
 ) -> Result<(), StoreError> {
-    let looking = async {
-        // Before the first look: what comes after it is noticed.
+    let polling = async {
+        // Before the first query, so that no later change is missed.
         let mut changes = store.changes(session)?;
         loop {
             match store.wait_is_over(session, waiter.clone(), waiting.clone()).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                // It goes on when the database is back.
+                // Continue when the database is back.
                 Err(error) if error.is_transient() => {}
                 Err(error) => return Err(error),
             }
             changes.wait(Changes::SWEEP).await?;
         }
     };
-    // At its limit a wait ends, and tells how far the others are.
-    timeout_at(Instant::now() + limit, looking).await.unwrap_or(Ok(()))
+    // A wait that reaches its limit is not an error; its result has the states of the others.
+    timeout_at(Instant::now() + limit, polling).await.unwrap_or(Ok(()))
 }
 
 impl Agent {
-    /// Carries out a call of `wait` and commits its result.
+    /// Runs a call of `wait` and commits its result.
     pub(crate) async fn run_wait(
         &mut self,
         wait: Wait,

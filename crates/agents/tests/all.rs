@@ -1,16 +1,17 @@
-//! Agents at work, against a scripted model, as one test binary: every file beside this one is a module of it.
+//! Running agents with a scripted model, in one test binary: every file next to this one is a
+//! module.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod made_tool;
+mod custom_tool;
 mod orders;
 mod support;
 
 use std::fs;
 use std::path::Path;
 
-/// A file that is not listed is a file of tests that never run.
+/// The tests in a file that is not listed would never run.
 #[test]
-fn every_file_beside_this_one_is_listed_as_a_module() {
+fn every_file_next_to_this_one_is_a_module() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let listed = fs::read_to_string(here.join("all.rs")).unwrap();
     let unlisted: Vec<String> = fs::read_dir(here)

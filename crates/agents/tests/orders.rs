@@ -1,4 +1,4 @@
-//! Every order is answered, whatever the agent is doing.
+//! Orders are answered whatever the agent is doing.
 
 use ikigai_agents::{AgentCommand, Answer, BetweenTurns};
 use ikigai_conversation::{Body, Decision, ToolCallId};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::Process;
 
-/// What an agent may be doing.
+/// The states of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The session has not started.
@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    /// A process whose agent 0/ is doing this.
+    /// A process whose agent 0/ is in this state.
     async fn reach(self) -> Process {
         let mut process = Process::start(self.model()).await;
         if self == State::New {
@@ -149,7 +149,7 @@ async fn an_order_for_an_agent_of_another_process_is_refused() {
     for order in orders() {
         let answer = process.order_for("7/", order.clone()).await;
         match order {
-            // Whoever runs it holds its mail or not.
+            // Its own process decides whether to hold its mail.
             AgentCommand::HoldMail | AgentCommand::ReleaseMail => {
                 assert_eq!(answer, Ok(Reply::Done));
             }
@@ -159,9 +159,9 @@ async fn an_order_for_an_agent_of_another_process_is_refused() {
     process.end().await;
 }
 
-/// It was dropped without a word.
+/// Regression test: such orders were silently dropped.
 #[tokio::test]
-async fn what_waits_for_the_end_of_a_turn_is_done_then_in_its_order() {
+async fn deferred_orders_run_in_order_after_the_turn() {
     let gate = Gate::new();
     let held = gate.clone();
     let model = ModelServer::start([
@@ -187,7 +187,7 @@ async fn what_waits_for_the_end_of_a_turn_is_done_then_in_its_order() {
 }
 
 #[tokio::test]
-async fn a_rewind_returns_to_the_mark_of_a_name() {
+async fn a_rewind_returns_to_the_named_mark() {
     let mut process = Process::start(ModelServer::choosing(|_| ModelReply::text("ok"))).await;
     for (text, label) in [("alpha", "first"), ("beta", "second"), ("gamma", "third")] {
         process.order(AgentCommand::Say(text.to_owned())).await.unwrap();

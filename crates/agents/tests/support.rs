@@ -1,4 +1,4 @@
-//! A process with agents, as a test runs it.
+//! A process with agents, for tests.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -21,10 +21,10 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything is waited for. Nothing takes this long unless it never comes.
+/// The timeout of every wait. Only a failing test reaches it.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The agents of a process, in a folder and a database of their own.
+/// The agents of a process, with their own folder and database.
 pub(crate) struct Process {
     pub(crate) model: ModelServer,
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
@@ -41,7 +41,7 @@ impl Process {
         Process::start_with(model, Abilities::default()).await
     }
 
-    /// The same with these tools, and what may be done with them.
+    /// The same with these tools and permissions.
     pub(crate) async fn start_with(model: ModelServer, abilities: Abilities) -> Process {
         let (folder, store) = (tempfile::tempdir().unwrap(), TestStore::new());
         let opened = Arc::new(store.open_again());
@@ -63,7 +63,7 @@ impl Process {
         Process { model, events, orders, serving, shutdown, _folder: folder, _store: store }
     }
 
-    /// Gives an order to agent 0/, and waits for the answer.
+    /// Sends an order to agent 0/, and waits for the answer.
     pub(crate) async fn order(&self, command: AgentCommand) -> Answer {
         self.order_for("0/", command).await
     }
@@ -74,7 +74,7 @@ impl Process {
         timeout(LIMIT, answer).await.unwrap().unwrap()
     }
 
-    /// Waits for an event that passes.
+    /// Waits for an event that `passes`.
     pub(crate) async fn wait_for(&mut self, passes: impl Fn(&Event) -> bool) -> Event {
         loop {
             let event = timeout(LIMIT, self.events.recv()).await.unwrap().unwrap();
@@ -92,7 +92,7 @@ impl Process {
         self.wait_for(is_it).await;
     }
 
-    /// Waits until agent 0/ has logged such a message.
+    /// Waits until agent 0/ has logged a message that `passes`.
     pub(crate) async fn wait_for_message(&mut self, passes: impl Fn(&Body) -> bool) {
         let is_it = |event: &Event| match &event.kind {
             EventKind::Message(message) => {
@@ -129,7 +129,7 @@ fn model_of(server: &ModelServer) -> Model {
     Model { client, name: "test".to_owned(), label: "openai/test".to_owned() }
 }
 
-/// What agents can do, and what they may.
+/// The tools and permissions of agents.
 pub(crate) struct Abilities {
     pub(crate) tools: Dispatcher<Step>,
     pub(crate) mode: Mode,
@@ -137,7 +137,7 @@ pub(crate) struct Abilities {
     pub(crate) person: Person,
 }
 
-/// All tools, in mode work, with a user who can be asked.
+/// All tools, in work mode, with a user who can approve calls.
 impl Default for Abilities {
     fn default() -> Abilities {
         let (mode, person) = (Mode::Work, Person::Present);

@@ -1,4 +1,4 @@
-//! Who an agent is: its path in the tree of agents.
+//! Agent IDs: paths in the tree of agents.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::error::IdError;
 
 /// An agent's place in the tree: `0/` is a top-level agent, `0/1/` a child of it.
 ///
-/// Ids order as the tree is drawn: a parent before its children, siblings by number.
+/// IDs sort in tree order: a parent before its children, siblings by number.
 ///
 /// ```
 /// use ikigai_conversation::AgentId;
@@ -26,10 +26,12 @@ use crate::error::IdError;
 pub struct AgentId(Arc<[u32]>);
 
 impl AgentId {
-    /// No id is longer. What a session allows is far less; this only bounds what a text can ask for.
+    /// The maximum depth of an ID. Sessions allow far less; this only bounds what parsing
+    /// allocates.
     pub const MAX_DEPTH: usize = 64;
 
-    /// Reads an id as it is displayed: decimal numbers without leading zeros, each followed by a slash.
+    /// Parses an ID in its displayed form: decimal numbers without leading zeros, each followed by
+    /// a slash.
     pub fn parse(text: &str) -> Result<AgentId, IdError> {
         let not_an_agent = || IdError::agent(text);
         let numbers = text.strip_suffix('/').ok_or_else(not_an_agent)?;
@@ -38,7 +40,7 @@ impl AgentId {
         AgentId::from_numbers(numbers)
     }
 
-    /// The `number`th agent without a parent, counted from 0.
+    /// The `number`th top-level agent, counted from 0.
     pub fn top_level(number: u32) -> AgentId {
         AgentId(Arc::new([number]))
     }
@@ -61,12 +63,12 @@ impl AgentId {
         AgentId(self.0[..1].into())
     }
 
-    /// The last number: which of its parent's children it is.
+    /// The last number: its index among its parent's children.
     pub fn number(&self) -> u32 {
         self.0[self.0.len() - 1]
     }
 
-    /// How deep it stands in the tree; a top-level agent is at 1.
+    /// The depth in the tree; a top-level agent is at 1.
     pub fn depth(&self) -> usize {
         self.0.len()
     }
@@ -76,7 +78,7 @@ impl AgentId {
         other.depth() > self.depth() && other.0.starts_with(&self.0)
     }
 
-    /// `numbers` is never empty: splitting a text and adding a child both give at least one.
+    /// `numbers` is never empty: splitting a string and adding a child both give at least one.
     fn from_numbers(numbers: Vec<u32>) -> Result<AgentId, IdError> {
         if numbers.len() > AgentId::MAX_DEPTH {
             return Err(IdError::TooDeep);
@@ -85,7 +87,7 @@ impl AgentId {
     }
 }
 
-/// One number of an id. `u32::from_str` alone would also take `+1` and `01`.
+/// Parses one number of an ID. `u32::from_str` alone would also accept `+1` and `01`.
 fn parse_number(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = text.len() > 1 && text.starts_with('0');
@@ -98,7 +100,7 @@ impl fmt::Display for AgentId {
     }
 }
 
-/// As it is displayed: a list of numbers would be noise in a failed assertion.
+/// The displayed form: a list of numbers would be noise in a failed assertion.
 impl fmt::Debug for AgentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AgentId({self})")
@@ -164,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_quotes_only_the_beginning_of_a_long_text() {
+    fn an_error_quotes_only_the_start_of_a_long_text() {
         check_refused(&"x".repeat(1000), &format!("Invalid agent id: {}", "x".repeat(64)));
     }
 
     #[test]
-    fn an_id_knows_its_place_in_the_tree() {
+    fn an_id_has_a_position_in_the_tree() {
         let (top, child, grandchild) = (id("7/"), id("7/2/"), id("7/2/5/"));
         assert_eq!((top.parent(), top.top(), top.number(), top.depth()), (None, top.clone(), 7, 1));
         assert_eq!(child.parent(), Some(top.clone()));
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ancestor_is_above_and_never_oneself() {
+    fn an_agent_is_not_its_own_ancestor() {
         assert!(id("0/").is_ancestor_of(&id("0/1/")));
         assert!(id("0/").is_ancestor_of(&id("0/1/2/")));
         for (a, b) in
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_order_as_the_tree_is_drawn() {
+    fn ids_sort_in_tree_order() {
         let tree = ["0/", "0/0/", "0/1/", "0/1/7/", "0/2/", "0/10/", "1/", "2/", "10/"].map(id);
         let mut sorted = tree.clone();
         sorted.reverse();
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_text_and_is_checked() {
+    fn json_has_the_displayed_form_and_is_validated() {
         assert_eq!(serde_json::to_string(&id("0/1/")).unwrap(), r#""0/1/""#);
         assert_eq!(serde_json::from_str::<AgentId>(r#""0/1/""#).unwrap(), id("0/1/"));
         let error = serde_json::from_str::<AgentId>(r#""0/1""#).unwrap_err();
@@ -208,13 +210,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_id_reads_back(numbers in prop::collection::vec(any::<u32>(), 1..=64)) {
+        fn every_id_round_trips(numbers in prop::collection::vec(any::<u32>(), 1..=64)) {
             let id = AgentId::from_numbers(numbers).unwrap();
             prop_assert_eq!(AgentId::parse(&id.to_string()).unwrap(), id);
         }
 
         #[test]
-        fn what_parses_is_displayed_as_it_was(text in "[0-9/+-]{0,8}") {
+        fn parsed_text_is_displayed_unchanged(text in "[0-9/+-]{0,8}") {
             if let Ok(id) = AgentId::parse(&text) {
                 prop_assert_eq!(id.to_string(), text);
             }

@@ -1,4 +1,4 @@
-//! The exact facts of a message, by its kind.
+//! The data of a message, by its kind.
 
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap;
@@ -63,9 +63,9 @@ impl Body {
         serde_json::to_string(&Data(self)).expect("texts, numbers and lists always become JSON")
     }
 
-    /// Puts together what a database keeps in two columns.
+    /// Decodes the two columns in which a database stores a body.
     ///
-    /// Fields that this version does not know are passed over: they are a later one's.
+    /// Unknown fields are ignored: a later version may have written them.
     pub fn from_parts(kind: &str, data_json: &str) -> Result<Body, DecodeError> {
         let kind = Kind::parse(kind).ok_or_else(|| DecodeError::unknown_kind(kind))?;
         Ok(match kind {
@@ -98,7 +98,7 @@ fn decode<T: DeserializeOwned>(kind: Kind, data_json: &str) -> Result<T, DecodeE
     serde_json::from_str(data_json).map_err(|source| DecodeError::data(kind, data_json, source))
 }
 
-/// Only the data of a body.
+/// The data of a body, without its kind.
 pub(crate) struct Data<'a>(pub(crate) &'a Body);
 
 impl Serialize for Data<'_> {
@@ -127,8 +127,8 @@ impl Serialize for Data<'_> {
 #[derive(Deserialize)]
 struct Nothing {}
 
-/// Declares the data of the kinds: a struct whose fields are the JSON fields, in this order. What is
-/// `None` is left out.
+/// Declares the data of the kinds: structs whose fields are the JSON fields, in this order. `None`
+/// is omitted.
 macro_rules! data {
     ($(
         $(#[$doc:meta])*
@@ -151,45 +151,45 @@ data! {
         extras: Option<Extras> = "Option::is_none",
     }
 
-    /// A call that a model asked for.
+    /// A call that a model requested.
     ToolCall {
-        /// What the model called it.
+        /// The model's ID for it.
         tool_call_id: ToolCallId,
         /// The tool.
         name: String,
-        /// The arguments as the model sent them, be they JSON or not.
+        /// The arguments as the model sent them, whether they are JSON or not.
         arguments: String,
         /// The response it came from.
         response: ResponseId,
         /// What the provider wants back; in the first message of a response only.
         extras: Option<Extras> = "Option::is_none",
-        /// What kinds of things it does, as it was judged; `None` for a call that was not understood.
+        /// Its effects, as used to judge it; `None` for a call that could not be prepared.
         effects: Option<Vec<EffectKind>> = "Option::is_none",
-        /// How it is shown; no model is sent it.
+        /// How it is displayed; not sent to models.
         shown: Option<CallSummary> = "Option::is_none",
     }
 
-    /// What came out of a call.
+    /// The result of a call.
     ToolResult {
         /// The call's id.
         tool_call_id: ToolCallId,
         /// The call's tool.
         name: String,
-        /// The result: a JSON object, as the model gets it.
+        /// The result: a JSON object, as sent to the model.
         output: String,
         /// Whether `output` has no `error` at its root.
         success: bool,
-        /// How it is shown; no model is sent it.
+        /// How it is displayed; not sent to models.
         shown: Option<ResultSummary> = "Option::is_none",
     }
 
     /// Which mail was announced.
     Notification {
-        /// What is new, in the order in which it was announced.
+        /// The new mail, in the order in which it was announced.
         mail: Vec<MailId>,
     }
 
-    /// What a summary stands for.
+    /// What a summary replaces.
     Summary {
         /// The last message that it replaces.
         up_to: MessageId,
@@ -197,21 +197,21 @@ data! {
 
     /// Where a fork comes from.
     Fork {
-        /// Who forked it.
+        /// The agent that forked it.
         parent: AgentId,
         /// The last message of the parent's log that it inherits; `None` for a fresh one.
         up_to: Option<MessageId> = "Option::is_none",
     }
 
-    /// What a response cost.
+    /// The token usage of a response.
     Usage {
-        /// Tokens sent, those from a cache included.
+        /// Tokens sent, including those read from a cache.
         input_tokens: u64,
         /// Tokens received.
         output_tokens: u64,
-        /// How many of those sent came from a cache, where the provider says so.
+        /// How many of those sent were read from a cache, if the provider reports it.
         cache_read_tokens: Option<u64> = "Option::is_none",
-        /// How many of those sent were put into a cache, where the provider says so.
+        /// How many of those sent were written to a cache, if the provider reports it.
         cache_write_tokens: Option<u64> = "Option::is_none",
         /// The model that answered.
         model: String,
@@ -221,13 +221,13 @@ data! {
 
     /// A point to return to.
     Mark {
-        /// Its name, if the person gave one.
+        /// Its name, if the user gave one.
         label: Option<String> = "Option::is_none",
     }
 
     /// A return to an earlier point.
     Rewind {
-        /// The last message that counts; usually a mark. It belongs to the same agent.
+        /// The last message that remains visible; usually a mark. It belongs to the same agent.
         to: MessageId,
         /// The mark's name, if it has one.
         label: Option<String> = "Option::is_none",
@@ -235,11 +235,11 @@ data! {
 
     /// Which outputs are shortened.
     Trim {
-        /// The last message whose output a model sees only by its one line.
+        /// The last message whose output a model sees only as one line.
         up_to: MessageId,
     }
 
-    /// Who was ended.
+    /// Which agents were killed.
     Kill {
         /// The agents, children first.
         killed: Vec<AgentId>,
@@ -247,35 +247,35 @@ data! {
 
     /// What was interrupted.
     Interrupted {
-        /// The response that was broken off, if one had begun.
+        /// The response that was interrupted, if one had started.
         response: Option<ResponseId> = "Option::is_none",
     }
 
-    /// What the person typed.
+    /// A command that the user typed.
     Command {
         /// The whole line, with its slash.
         command: String,
     }
 
-    /// A person's answer to a call that needed a permission.
+    /// The user's answer to a call that needed approval.
     Approval {
         /// The call's id.
         tool_call_id: ToolCallId,
         /// The answer.
         decision: Decision,
-        /// Why not, if the person said so.
+        /// The reason for a refusal, if the user gave one.
         reason: Option<String> = "Option::is_none",
     }
 }
 
-/// What a person may answer to a call that needs a permission.
+/// The user's decision on a call that needs approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// Yes, this time.
+    /// Allow this call.
     Once,
-    /// Yes, and for the rest of the session.
+    /// Allow it for the rest of the session.
     Always,
-    /// No.
+    /// Refuse it.
     No,
 }

@@ -1,4 +1,4 @@
-//! New messages, with the text that a person reads made from the facts.
+//! New messages, with readable content rendered from their data.
 
 use serde_json::Value;
 
@@ -14,12 +14,12 @@ use crate::one_line::{call_line, is_success, line, result_line};
 use crate::shown::{CallSummary, EffectKind, ResultSummary};
 
 impl NewMessage {
-    /// The prompt that a session begins with.
+    /// The system prompt of a session.
     pub fn system(prompt: impl Into<String>) -> NewMessage {
         NewMessage { content: prompt.into(), body: Body::System }
     }
 
-    /// What a person typed.
+    /// A message of the user.
     pub fn user(text: impl Into<String>) -> NewMessage {
         NewMessage { content: text.into(), body: Body::User }
     }
@@ -30,7 +30,7 @@ impl NewMessage {
         NewMessage { content: text.into(), body: Body::Assistant(assistant) }
     }
 
-    /// A call that a model asked for, with arguments as it sent them.
+    /// A call that a model requested, with the arguments as it sent them.
     ///
     /// ```
     /// use ikigai_conversation::{NewMessage, ResponseId, ToolCallId};
@@ -59,8 +59,8 @@ impl NewMessage {
         NewMessage { content, body: Body::ToolCall(call) }
     }
 
-    /// Adds what the provider wants back with this response. The other kinds come from no response, and
-    /// stay as they are.
+    /// Adds what the provider wants back with this response. Messages that are not part of a
+    /// response stay unchanged.
     pub fn with_extras(mut self, extras: Extras) -> NewMessage {
         if let Body::Assistant(Assistant { extras: slot, .. })
         | Body::ToolCall(ToolCall { extras: slot, .. }) = &mut self.body
@@ -70,7 +70,7 @@ impl NewMessage {
         self
     }
 
-    /// Adds what a call would do, and how it is shown. The other kinds are no calls, and stay as they are.
+    /// Adds the effects of a call and how it is displayed. Messages of other kinds stay unchanged.
     pub fn with_shown(mut self, effects: Vec<EffectKind>, shown: CallSummary) -> NewMessage {
         if let Body::ToolCall(call) = &mut self.body {
             call.effects = Some(effects);
@@ -79,7 +79,8 @@ impl NewMessage {
         self
     }
 
-    /// The result of a call about which its tool says nothing: `output` is the result JSON, as the model gets it.
+    /// The result of a call without a summary by its tool: `output` is the result JSON, as sent to
+    /// the model.
     pub fn tool_result(call: &ToolCall, output: impl Into<String>) -> NewMessage {
         let output = output.into();
         let result: Value = serde_json::from_str(&output).unwrap_or_default();
@@ -87,7 +88,7 @@ impl NewMessage {
         NewMessage { content, body: Body::ToolResult(result_of(call, output, success)) }
     }
 
-    /// The result of a call, with what its tool says about it: `line` becomes the message's content.
+    /// The result of a call with a summary by its tool: `line` becomes the content of the message.
     pub fn shown_result(
         call: &ToolCall,
         output: String,
@@ -99,15 +100,15 @@ impl NewMessage {
         NewMessage { content: self::line(line), body: Body::ToolResult(result) }
     }
 
-    /// The news that there is mail.
+    /// The notification of new mail.
     pub fn notification(text: impl Into<String>, mail: Vec<MailId>) -> NewMessage {
         NewMessage { content: text.into(), body: Body::Notification(Notification { mail }) }
     }
 
-    /// What stands for everything up to and including `up_to` from now on.
+    /// A summary that replaces everything up to and including `up_to`.
     ///
-    /// `up_to` is best the last message of a turn: what a provider wants back with a response stands in
-    /// its first message, and would be lost by a cut through it.
+    /// `up_to` should be the last message of a turn: a response's extras are in its first message,
+    /// and would be lost by a cut in the middle of it.
     pub fn summary(text: impl Into<String>, up_to: MessageId) -> NewMessage {
         NewMessage { content: text.into(), body: Body::Summary(Summary { up_to }) }
     }
@@ -117,7 +118,7 @@ impl NewMessage {
         NewMessage { content: format!("Forked from {}", fork.parent), body: Body::Fork(fork) }
     }
 
-    /// What a response cost.
+    /// The token usage of a response.
     pub fn usage(usage: Usage) -> NewMessage {
         NewMessage { content: String::new(), body: Body::Usage(usage) }
     }
@@ -127,7 +128,7 @@ impl NewMessage {
         NewMessage { content: labelled("Mark", &label), body: Body::Mark(Mark { label }) }
     }
 
-    /// A return to what the model saw right after `to`.
+    /// A rewind to what the model saw right after `to`.
     pub fn rewind(to: MessageId, label: Option<String>) -> NewMessage {
         NewMessage {
             content: labelled("Rewound", &label),
@@ -140,7 +141,7 @@ impl NewMessage {
         NewMessage { content: "Context cleared".to_owned(), body: Body::Clear }
     }
 
-    /// From now on a model sees tool outputs up to and including `up_to` only by their one line.
+    /// From now on, a model sees tool outputs up to and including `up_to` only as one line each.
     pub fn trim(up_to: MessageId) -> NewMessage {
         NewMessage {
             content: "Earlier tool outputs shortened".to_owned(),
@@ -148,26 +149,26 @@ impl NewMessage {
         }
     }
 
-    /// The end of other agents, children first.
+    /// The killing of other agents, children first.
     pub fn kill(killed: Vec<AgentId>) -> NewMessage {
         let names: Vec<String> = killed.iter().map(AgentId::to_string).collect();
         let content = line(&format!("Killed {}", names.join(", ")));
         NewMessage { content, body: Body::Kill(Kill { killed }) }
     }
 
-    /// The end of a turn by the person, in the middle of `response` if one had begun.
+    /// The interrupt of a turn by the user, in the middle of `response` if one had started.
     pub fn interrupted(response: Option<ResponseId>) -> NewMessage {
         let body = Body::Interrupted(Interrupted { response });
         NewMessage { content: "Interrupted".to_owned(), body }
     }
 
-    /// A command that the person typed, with its slash.
+    /// A command that the user typed, with its slash.
     pub fn command(command: impl Into<String>) -> NewMessage {
         let command = command.into();
         NewMessage { content: line(&command), body: Body::Command(Command { command }) }
     }
 
-    /// A person's answer to a call that needed a permission.
+    /// The user's answer to a call that needed approval.
     pub fn approval(
         tool_call_id: ToolCallId,
         decision: Decision,

@@ -1,4 +1,4 @@
-//! What a change did to the lines of a file, as plain data.
+//! The diff of a file, as plain data.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct FileDiff {
     /// The file, as the model named it.
     pub path: String,
-    /// How many lines are new in all.
+    /// The total number of added lines.
     pub added: u64,
-    /// How many lines are gone in all.
+    /// The total number of removed lines.
     pub removed: u64,
-    /// The changed lines with what stands around them, from top to bottom.
+    /// The changed lines with the lines around them, from top to bottom.
     pub hunks: Vec<Hunk>,
-    /// How many further lines of the diff were left out.
+    /// How many more lines of the diff were omitted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
 }
@@ -25,7 +25,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Lines of a diff that stand together.
+/// Consecutive lines of a diff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hunk {
     /// The number of its first line in the old file, counted from 1.
@@ -36,20 +36,20 @@ pub struct Hunk {
     pub lines: Vec<DiffLine>,
 }
 
-/// A line of a diff, without its line break. As JSON it is a string that begins with its sign.
+/// A line of a diff, without its line break. In JSON it is a string that starts with its sign.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum DiffLine {
-    /// It stays.
+    /// Unchanged.
     Context(String),
-    /// It is new.
+    /// Added.
     Added(String),
-    /// It is gone.
+    /// Removed.
     Removed(String),
 }
 
 impl FileDiff {
-    /// The hunks as lines of a unified diff, without its head.
+    /// The hunks as lines of a unified diff, without the file header.
     pub fn unified(&self) -> impl Iterator<Item = String> {
         self.hunks.iter().flat_map(|hunk| {
             let lines = hunk.lines.iter().map(ToString::to_string);
@@ -57,7 +57,7 @@ impl FileDiff {
         })
     }
 
-    /// How much it changes: `+4 −1`.
+    /// The size of the change: `+4 −1`.
     pub fn size(&self) -> String {
         format!("+{} −{}", self.added, self.removed)
     }
@@ -73,7 +73,7 @@ impl Hunk {
     }
 }
 
-/// Lines as a unified diff counts them: an empty range is named by the line before it.
+/// A range as in a unified diff: an empty one has the number of the line before it.
 fn range(first: u64, count: usize) -> String {
     match count {
         0 => format!("{},0", first.saturating_sub(1)),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_reads_back_and_is_a_unified_one() {
+    fn a_diff_round_trips_and_renders_as_unified() {
         let lines = ["+new", "-old", " same", ""].map(|line| DiffLine::from(line.to_owned()));
         let hunks = vec![Hunk { old: 7, new: 9, lines: lines.into() }];
         let json = serde_json::to_string(&diff(hunks.clone())).unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_side_is_named_by_the_line_before_it() {
+    fn an_empty_side_has_the_number_of_the_line_before_it() {
         let header = |old, lines: &[&str]| {
             let lines = lines.iter().map(|line| DiffLine::from((*line).to_owned())).collect();
             Hunk { old, new: 1, lines }.header()

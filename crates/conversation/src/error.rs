@@ -1,4 +1,4 @@
-//! What can be wrong with an id or a stored message.
+//! Errors of IDs and stored messages.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use serde_json::value::RawValue;
 
 use crate::kind::Kind;
 
-/// A text or number that is no id.
+/// An invalid ID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// No path of numbers that each end in a slash.
+    /// Not a path of numbers that each end in a slash.
     #[error("Invalid agent id: {0}")]
     Agent(String),
     /// A path with more than [`AgentId::MAX_DEPTH`](crate::AgentId::MAX_DEPTH) numbers.
     #[error("An agent id has at most 64 levels")]
     TooDeep,
-    /// No UUID.
+    /// Not a UUID.
     #[error("Invalid session id: {0}")]
     Session(String),
-    /// Messages and mail count from 1.
+    /// The IDs of messages and mail start at 1.
     #[error("Invalid id: {0} is not positive")]
     NotPositive(i64),
 }
@@ -33,10 +33,10 @@ impl IdError {
     }
 }
 
-/// A stored message that cannot be read.
+/// A stored message that cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// The line, or one of its fields.
+    /// The line or one of its fields is invalid.
     #[error("Invalid message{}: {source}", in_field(field))]
     Line {
         /// The field at fault, where one is.
@@ -47,13 +47,13 @@ pub enum DecodeError {
     /// A kind that this version does not know.
     #[error("Unknown message kind: {0}")]
     UnknownKind(String),
-    /// Data that is no JSON object.
+    /// Data that is not a JSON object.
     #[error("Invalid data of kind {0}: not a JSON object")]
     NotAnObject(Kind),
-    /// The data, or one of its fields.
+    /// The data or one of its fields is invalid.
     #[error("Invalid data of kind {kind}{}: {source}", in_field(field))]
     Data {
-        /// Whose data it is.
+        /// The kind of the message.
         kind: Kind,
         /// The field at fault, where one is.
         field: Option<String>,
@@ -82,8 +82,9 @@ impl DecodeError {
 
 /// The field of the object `json` whose value `error` is about.
 ///
-/// serde names a field that is missing or doubled, but of one with a wrong value it only knows the column. The
-/// parser has read at least a byte of that value by then, so it is the last one that begins before.
+/// serde names a missing or duplicate field, but for a wrong value it only has the column. The
+/// parser has read at least one byte of that value by then, so it is the last one that starts
+/// before.
 fn field_at_fault(json: &str, error: &serde_json::Error) -> Option<String> {
     let named = ["missing field", "duplicate field"];
     let text = error.to_string();
@@ -100,7 +101,7 @@ fn field_at_fault(json: &str, error: &serde_json::Error) -> Option<String> {
         .map(|(_, name)| name)
 }
 
-/// A foreign text, cut to what is enough to recognise it by.
+/// Untrusted text, cut to a length that is enough to recognise it.
 fn shorten(text: &str) -> String {
     text.chars().take(64).collect()
 }

@@ -1,14 +1,14 @@
-//! What a provider wants back and nobody here looks into.
+//! Opaque data that a provider wants back.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// A JSON value of a provider's own, such as a reasoning signature, that must be sent back as it came.
+/// A JSON value from a provider, such as a reasoning signature, that must be sent back unchanged.
 ///
-/// It is kept as text: numbers, escapes and the order of keys survive to the letter. Only white space
-/// between its parts goes, so that a message stays one line.
+/// It is stored as text, so numbers, escapes and the order of keys are preserved exactly. Only
+/// white space between tokens is removed, so that a message stays one line.
 ///
 /// ```
 /// use ikigai_conversation::Extras;
@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 pub struct Extras(Box<RawValue>);
 
 impl Extras {
-    /// Takes any JSON value.
+    /// Parses any JSON value.
     pub fn parse(json: &str) -> Result<Extras, serde_json::Error> {
         let value: Box<RawValue> = serde_json::from_str(json)?;
         Ok(Extras(compact(value)))
@@ -34,7 +34,7 @@ impl Extras {
     }
 }
 
-/// Takes out the white space between the parts of a value.
+/// Removes the white space between the tokens of a value.
 fn compact(value: Box<RawValue>) -> Box<RawValue> {
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     if !value.get().contains(is_space) {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_white_space_between_parts_goes() {
+    fn only_white_space_between_tokens_is_removed() {
         for (json, kept) in [
             (" [ 1 , 2 ]\n", "[1,2]"),
             (r#"{"a b" : "c \" d \\" , "e":" "}"#, r#"{"a b":"c \" d \\","e":" "}"#),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::agent_id::AgentId;
 
-/// Stands before an agent's first message in what is sent; the log does not have it.
+/// A line sent before an agent's first message. It is not in the log.
 ///
 /// ```
 /// use ikigai_conversation::{AgentId, Identity};
@@ -16,17 +16,17 @@ use crate::agent_id::AgentId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity<'a> {
     agent: &'a AgentId,
-    /// Whether the parent's conversation stands above the line.
+    /// Whether the parent's conversation is above the line.
     inherits: bool,
 }
 
 impl<'a> Identity<'a> {
-    /// Of an agent that begins with nothing above it.
+    /// The identity of an agent with nothing above it.
     pub fn of(agent: &'a AgentId) -> Identity<'a> {
         Identity { agent, inherits: false }
     }
 
-    /// Of a fork that has its parent's conversation above it.
+    /// The identity of a fork with its parent's conversation above it.
     pub fn inheriting(agent: &'a AgentId) -> Identity<'a> {
         Identity { agent, inherits: true }
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_is_told_who_it_is_and_what_stands_above() {
+    fn the_line_names_the_agent_its_parent_and_what_is_above() {
         let (top, child) = (AgentId::top_level(0), AgentId::parse("0/0/").unwrap());
         for (identity, line) in [
             (Identity::of(&top), "[You are agent 0/]"),

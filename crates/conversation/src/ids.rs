@@ -1,4 +1,4 @@
-//! The ids of messages, mail, sessions, responses and calls.
+//! The IDs of messages, mail, sessions, responses and calls.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::error::IdError;
 
-/// A number that the database gave: positive, unique in it, never reused, later ones higher.
+/// A number assigned by the database: positive, unique, never reused, and increasing.
 macro_rules! numbered {
     ($(#[$doc:meta])* $Id:ident) => {
         $(#[$doc])*
@@ -50,16 +50,16 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// One message of a log. Within a log the ids rise.
+    /// The ID of a message. IDs increase within a log.
     MessageId
 }
 
 numbered! {
-    /// One item in a mailbox.
+    /// The ID of a mail.
     MailId
 }
 
-/// A name that somebody else gave; it is kept as it came, and only compared.
+/// An opaque name from elsewhere, stored unchanged and only compared.
 macro_rules! named {
     ($(#[$doc:meta])* $Id:ident) => {
         $(#[$doc])*
@@ -68,12 +68,12 @@ macro_rules! named {
         pub struct $Id(String);
 
         impl $Id {
-            /// Any text will do.
+            /// Accepts any text.
             pub fn new(text: impl Into<String>) -> $Id {
                 $Id(text.into())
             }
 
-            /// The text as it was given.
+            /// The text, unchanged.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -90,27 +90,28 @@ macro_rules! named {
 named! {
     /// The response of a model that a message came from.
     ///
-    /// Neighbouring responses of one log must have different ids, or they would be sent back as one.
+    /// Adjacent responses in a log must have different IDs, or they would be sent back as one.
     ResponseId
 }
 
 named! {
-    /// What a model called its call. Servers repeat these, even within one response.
+    /// A model's ID for a call. Servers repeat these, even within one response.
     ToolCallId
 }
 
-/// One session. The caller makes the UUID (version 7, so that ids sort by age), since that needs a clock.
+/// The ID of a session. The caller creates the UUID (version 7, so that IDs sort by age), because
+/// that needs a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(Uuid);
 
 impl SessionId {
-    /// The session of this UUID.
+    /// The session with this UUID.
     pub fn new(uuid: Uuid) -> SessionId {
         SessionId(uuid)
     }
 
-    /// Reads a UUID in any of its usual forms; it is displayed in the hyphenated one.
+    /// Parses a UUID in any of its usual forms. It is displayed in the hyphenated one.
     pub fn parse(text: &str) -> Result<SessionId, IdError> {
         Uuid::parse_str(text).map(SessionId).map_err(|_| IdError::session(text))
     }

@@ -2,47 +2,47 @@
 
 use std::fmt;
 
-/// What a message is. [`Body`](crate::Body) has the facts that go with each.
+/// The kind of a message. [`Body`](crate::Body) has the data of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The prompt that a session begins with.
+    /// The system prompt.
     System,
-    /// What a person typed, or the task of a fork.
+    /// A message of the user, or the task of a fork.
     User,
     /// The text of a model's response.
     Assistant,
-    /// A call that a model asked for; in the log before it runs.
+    /// A call that a model requested; logged before it runs.
     ToolCall,
-    /// What came out of a call.
+    /// The result of a call.
     ToolResult,
-    /// The news that there is mail.
+    /// The notification of new mail.
     Notification,
-    /// What stands for an earlier part of the log in requests.
+    /// A summary that replaces an earlier part of the log in requests.
     Summary,
-    /// Where a fork's own messages begin.
+    /// The start of a fork's own messages.
     Fork,
-    /// What a response cost.
+    /// The token usage of a response.
     Usage,
     /// A point to return to.
     Mark,
     /// The return to an earlier point.
     Rewind,
-    /// The beginning of a fresh context.
+    /// The start of a fresh context.
     Clear,
     /// The shortening of earlier tool outputs in requests.
     Trim,
-    /// The end of other agents.
+    /// The killing of other agents.
     Kill,
-    /// The end of a turn by the person.
+    /// The interrupt of a turn by the user.
     Interrupted,
-    /// A command that the person typed.
+    /// A command that the user typed.
     Command,
-    /// A person's answer to a call that needed a permission.
+    /// The user's answer to a call that needed approval.
     Approval,
 }
 
 impl Kind {
-    /// Every kind, in the order of the contract's table.
+    /// Every kind, in the order of the table in the contract.
     pub const ALL: [Kind; 17] = [
         Kind::System,
         Kind::User,
@@ -86,7 +86,7 @@ impl Kind {
         }
     }
 
-    /// The kind of this name.
+    /// The kind with this name.
     pub fn parse(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }

@@ -1,29 +1,30 @@
-//! What agents and models said to each other: one append-only log per agent, and what follows from it.
+//! The conversation between agents and models: one append-only log per agent, and what is derived
+//! from it.
 //!
-//! A log is a list of canonical [`Message`]s, in no provider's format. What a model is sent, what the
-//! screen shows and what a resumed session knows are all derived from it.
+//! A log is a list of canonical [`Message`]s, in no provider's format. Requests to a model, the
+//! screen and a resumed session are all derived from it.
 //!
 //! In reading order:
 //!
 //! | type | is | lives in |
 //! | --- | --- | --- |
-//! | [`Kind`], [`Body`] | what a message is, with the exact facts of each kind | `kind.rs`, `body.rs` |
+//! | [`Kind`], [`Body`] | the kinds of messages and their data | `kind.rs`, `body.rs` |
 //! | [`Message`], [`NewMessage`] | one entry of a log, and one that is not in it yet | `message.rs`, `compose.rs` |
-//! | [`CallSummary`], [`ResultSummary`], [`Preview`] | how calls are shown | `shown.rs`, `diff.rs` |
-//! | [`Log`] | an agent's messages: what a crash left open, whether a turn is due | `log.rs`, `pairs.rs` |
+//! | [`CallSummary`], [`ResultSummary`], [`Preview`] | how calls are displayed | `shown.rs`, `diff.rs` |
+//! | [`Log`] | an agent's messages: open calls, whether a turn is due | `log.rs`, `pairs.rs` |
 //! | [`Seen`] | what a model may see of a log, by [`Log::view`] | `view.rs` |
-//! | [`AgentId`], [`MessageId`], … | who and which | `agent_id.rs`, `ids.rs` |
+//! | [`AgentId`], [`MessageId`], … | IDs | `agent_id.rs`, `ids.rs` |
 //!
 //! # Invariants
 //!
-//! - No IO, no clock, no waiting: texts and values in, texts and values out.
-//! - No provider's format: a translator in each direction stands between a provider and these types.
-//! - A message is never changed. Clearing, rewinding, summing up and trimming are messages too, and what
-//!   they hide is only hidden.
-//! - Whatever a log was cut off at, a model sees each call with exactly one result, and no result without
-//!   its call.
-//! - Every message is one line of JSON and reads back to the letter.
-//! - Whatever is derived from a log takes time in proportion to its length.
+//! - No IO, no clock, no waiting: pure functions of text and values.
+//! - No provider's format: each provider's client translates in both directions.
+//! - A message never changes. Clear, rewind, summary and trim are messages as well, and what they
+//!   hide stays in the log.
+//! - Wherever a crash cut a log off, a model sees each call with exactly one result, and no result
+//!   without its call.
+//! - Every message is one line of JSON that decodes to exactly the same message.
+//! - Everything derived from a log takes time linear in its length.
 //!
 //! # Example
 //!

@@ -1,4 +1,4 @@
-//! An agent's log as it was loaded, and what follows from it alone.
+//! An agent's log, and what is derived from it alone.
 
 use crate::body::Body;
 use crate::ids::MessageId;
@@ -7,7 +7,7 @@ use crate::pairs::{Pairs, closing_output};
 
 /// The messages of one agent: what it inherited, and its own.
 ///
-/// Ids rise through both. Everything that is derived from a log takes time in proportion to its length.
+/// IDs increase through both. Everything derived from a log takes time linear in its length.
 #[derive(Debug, Clone, Copy)]
 pub struct Log<'a> {
     inherited: &'a [Message],
@@ -20,14 +20,15 @@ impl<'a> Log<'a> {
         Log { inherited: &[], own }
     }
 
-    /// The log of a full fork. `inherited` is all that its parent's log had up to the fork, and before it
-    /// what the parent itself inherited.
+    /// The log of a full fork. `inherited` is its parent's log up to the fork, preceded by what the
+    /// parent itself inherited.
     pub fn forked(inherited: &'a [Message], own: &'a [Message]) -> Log<'a> {
         Log { inherited, own }
     }
 
-    /// The results to append when the log is taken up again, so that every call has one: in the order of
-    /// the calls, also for calls that a model no longer sees. Once appended, there are none left.
+    /// The results to append when a process resumes the agent, so that every call has one: in the
+    /// order of the calls, even for calls that a model no longer sees. Once they are appended, none
+    /// are left.
     pub fn open_calls(&self) -> Vec<NewMessage> {
         let pairs = Pairs::of(self.own.iter());
         let own = self.own.iter().enumerate();
@@ -39,29 +40,29 @@ impl<'a> Log<'a> {
         open.filter_map(close).collect()
     }
 
-    /// Whether the agent has to go on with its turn when a process takes it up: what it saw last is
-    /// something to answer.
+    /// Whether the agent has to continue its turn when a process resumes it: the last message that
+    /// it saw needs an answer.
     ///
-    /// What it inherited is its parent's to answer. After an interrupt, a rewind or a clear it waits for
-    /// the person, who was there and has yet to say what next.
+    /// Inherited messages are the parent's to answer. After an interrupt, a rewind or a clear, the
+    /// agent waits for the user, who was present and decides what happens next.
     pub fn needs_turn(&self) -> bool {
         let own = self.live().into_iter().rev().map_while(|position| self.own_at(position));
         own.filter_map(decides_turn).next().unwrap_or(false)
     }
 
-    /// The agent's own messages that a rewind took back, in order. The screen dims them, and mail that
-    /// they showed is unread again.
+    /// The agent's own messages that a rewind discarded, in order. The screen dims them, and mail
+    /// that they contain becomes unread again.
     pub fn rewound(&self) -> Vec<&'a Message> {
         let is_live = self.is_live(&self.live());
         let own = is_live[self.inherited.len()..].iter();
         self.own.iter().zip(own).filter(|(_, live)| !**live).map(|(message, _)| message).collect()
     }
 
-    /// The positions of all messages that no rewind took back, in order. The rewinds themselves are among
-    /// them.
+    /// The positions of all messages that no rewind discarded, in order, including the rewinds
+    /// themselves.
     ///
-    /// Read backwards, a rewind leads to its target, and what lies between never counts, be it another
-    /// rewind, a clear or a summary: what the model saw at the target is what it sees again.
+    /// Read backwards, a rewind jumps to its target. Everything between is skipped, even another
+    /// rewind, a clear or a summary: the model sees again what it saw at the target.
     pub(crate) fn live(&self) -> Vec<usize> {
         let mut live = Vec::with_capacity(self.inherited.len() + self.own.len());
         let mut end = self.inherited.len() + self.own.len();
@@ -73,15 +74,15 @@ impl<'a> Log<'a> {
         live
     }
 
-    /// For every position whether it is among the `live` ones.
+    /// For every position, whether it is in `live`.
     pub(crate) fn is_live(&self, live: &[usize]) -> Vec<bool> {
         let mut is_live = vec![false; self.inherited.len() + self.own.len()];
         live.iter().for_each(|position| is_live[*position] = true);
         is_live
     }
 
-    /// Where the rewind at `position` leads, if there is one. It cannot leave its agent's own log, nor lead
-    /// forward; such a rewind takes nothing back.
+    /// The target of the rewind at `position`, if there is one. It must be in the agent's own log
+    /// and not ahead; otherwise the rewind has no effect.
     fn target_of_rewind(&self, position: usize) -> Option<usize> {
         let message = self.at(position);
         let Body::Rewind(rewind) = &message.body else { return None };
@@ -108,16 +109,16 @@ impl<'a> Log<'a> {
     }
 }
 
-/// Whether a turn is due when `message` is the last that matters; `None` if it does not matter.
+/// Whether a turn is due after `message`; `None` if the message before it decides.
 fn decides_turn(message: &Message) -> Option<bool> {
     match &message.body {
         Body::User | Body::Notification(_) => Some(true),
-        // A call stands for its result as well: that may come late, behind an interrupt or an answer, when
-        // it closes what a crash had left open, and is nothing to go on with then.
+        // A call counts for its result as well. A result that closes a call left open by a crash
+        // may come after an interrupt or an answer, and is no reason to continue then.
         Body::ToolCall(_) => Some(true),
         Body::ToolResult(_) => None,
         Body::Assistant(_) | Body::Interrupted(_) | Body::Rewind(_) | Body::Clear => Some(false),
-        // A summary may be made in the middle of a turn, and is nothing to answer itself.
+        // A summary may be written in the middle of a turn, and needs no answer itself.
         Body::Summary(_) | Body::System | Body::Fork(_) | Body::Trim(_) | Body::Usage(_) => None,
         Body::Mark(_) | Body::Kill(_) | Body::Command(_) | Body::Approval(_) => None,
     }

@@ -1,4 +1,4 @@
-//! One entry of an agent's log.
+//! Messages: the entries of a log.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::ids::MessageId;
 use crate::kind::Kind;
 use crate::time::Time;
 
-/// A message as it stands in a log. It is never changed.
+/// A message in a log. It never changes.
 ///
 /// ```
 /// use ikigai_conversation::Message;
@@ -23,30 +23,30 @@ use crate::time::Time;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Higher than that of every message before it in the log.
+    /// Its ID, higher than those of all messages before it in the log.
     pub id: MessageId,
-    /// Whose log it was written to.
+    /// The agent whose log it was written to.
     pub agent: AgentId,
-    /// Text that a person can read.
+    /// Readable text.
     pub content: String,
-    /// The kind and the exact facts.
+    /// The kind and its data.
     pub body: Body,
     /// When it was written.
     pub created_at: Time,
 }
 
 impl Message {
-    /// What it is.
+    /// The kind.
     pub fn kind(&self) -> Kind {
         self.body.kind()
     }
 
-    /// The message as one line of JSON, without a line break at its end.
+    /// Encodes the message as one line of JSON, without a line break at the end.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("texts, numbers and lists always become JSON")
     }
 
-    /// Reads what [`encode`](Message::encode) wrote; what it cannot read it names.
+    /// Decodes a line written by [`encode`](Message::encode). An error names the invalid field.
     pub fn decode(line: &str) -> Result<Message, DecodeError> {
         let parts: Parts<'_> =
             serde_json::from_str(line).map_err(|source| DecodeError::line(line, source))?;
@@ -74,23 +74,23 @@ impl Serialize for Message {
     }
 }
 
-/// A message before it is in a log: the log gives it an id and a time.
+/// A message that is not in a log yet: the log assigns its ID and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
-    /// Text that a person can read.
+    /// Readable text.
     pub content: String,
-    /// The kind and the exact facts.
+    /// The kind and its data.
     pub body: Body,
 }
 
 impl NewMessage {
-    /// The message that it becomes.
+    /// The message with this ID, agent and time.
     pub fn into_message(self, id: MessageId, agent: AgentId, created_at: Time) -> Message {
         Message { id, agent, content: self.content, body: self.body, created_at }
     }
 }
 
-/// What is written; the order of the fields is that of the JSON.
+/// A line to write. The fields are in the order of the JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     id: MessageId,
@@ -101,7 +101,7 @@ struct Line<'a> {
     created_at: Time,
 }
 
-/// What is read. `data` is read once the kind is known.
+/// A line that was read. `data` is decoded once the kind is known.
 #[derive(Deserialize)]
 struct Parts<'a> {
     id: MessageId,

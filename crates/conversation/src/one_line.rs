@@ -1,18 +1,18 @@
-//! Calls and results in one line each, for a person who skims the log.
+//! One-line summaries of calls and results, for skimming the log.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// Characters in such a line, the `…` of a cut included.
+/// The maximum characters of such a line, including the `…` of a cut.
 const LIMIT: usize = 200;
 
-/// A call as one would write it down: `glob(pattern="*.c")`.
+/// A call in function notation: `glob(pattern="*.c")`.
 pub(crate) fn call_line(name: &str, arguments: &str) -> String {
     one_line(&format!("{name}({})", arguments_line(arguments)), LIMIT)
 }
 
-/// Arguments by their names, `pattern="*.c", path="src"`; those that are no object as they came.
+/// The arguments by name: `pattern="*.c", path="src"`. Anything but an object is left unchanged.
 pub(crate) fn arguments_line(arguments: &str) -> Cow<'_, str> {
     match serde_json::from_str::<Map<String, Value>>(arguments) {
         Ok(fields) => {
@@ -24,12 +24,13 @@ pub(crate) fn arguments_line(arguments: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a result says that the call worked: it has no `error` at its root.
+/// Whether a result is a success: it has no `error` at its root.
 pub(crate) fn is_success(result: &Value) -> bool {
     result.get("error").is_none()
 }
 
-/// What there is to say about a result whose tool says nothing itself: its error, the first line of its output, `ok`.
+/// The line for a result without a summary by its tool: its error, the first line of its output, or
+/// `ok`.
 pub(crate) fn result_line(result: &Value) -> String {
     if let Some(error) = result.get("error") {
         return line(&format!("error: {}", text_of(error)));
@@ -45,12 +46,12 @@ fn text_of(value: &Value) -> Cow<'_, str> {
     value.as_str().map_or_else(|| value.to_string().into(), Cow::Borrowed)
 }
 
-/// A line of the usual length.
+/// One line of at most [`LIMIT`] characters.
 pub(crate) fn line(text: &str) -> String {
     one_line(text, LIMIT)
 }
 
-/// The first characters of a text; the last of them is `…` where it was cut.
+/// The first `limit` characters of a text, with `…` as the last one if it was cut.
 pub(crate) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
@@ -58,15 +59,15 @@ pub(crate) fn cut(text: &str, limit: usize) -> String {
     }
 }
 
-/// Folds every run of white space with a break in it into one space, makes control characters visible
-/// (a foreign text must not steer a terminal), and cuts.
+/// Folds every run of white space that has a line break or tab into one space, replaces control
+/// characters (untrusted text must not control the terminal), and cuts the text.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
     let mut line = String::new();
     let mut length = 0;
     let mut characters = text.trim().chars().peekable();
     while let Some(c) = characters.next() {
         if length == limit {
-            // One more than fits: the last one gives way to the mark of the cut.
+            // One too many: `…` replaces the last one.
             line.pop();
             line.push('…');
             break;
@@ -84,7 +85,7 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
     line
 }
 
-/// What ends a line somewhere, and tabs, whose width nobody knows.
+/// Whether a character is a line break for some program, or a tab, whose width is unknown.
 fn is_break(c: char) -> bool {
     matches!(c, '\t'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_are_shown_as_they_came() {
+    fn arguments_that_are_not_an_object_are_shown_unchanged() {
         check_call("glob", "*.c", "glob(*.c)");
         check_call("glob", "[1]", "glob([1])");
         check_call("glob", "{\"pattern\":\n\n  \"*", "glob({\"pattern\": \"*)");
@@ -133,20 +134,20 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cannot_break_or_steer_the_terminal() {
+    fn a_line_cannot_break_or_control_the_terminal() {
         check_call("bash", "a\r\n \tb\u{2028}c\u{1b}[2Jd\u{7}", "bash(a b c\u{fffd}[2Jd\u{fffd})");
         check_call("bash", "{\"c\":\"\u{85}\u{7f}\"}", "bash(c=\" \u{fffd}\")");
     }
 
     #[test]
-    fn an_error_says_itself() {
+    fn an_error_is_shown_as_the_line() {
         check_result(r#"{"success":false,"error":"no\nshell"}"#, "error: no shell");
         check_result(r#"{"error":"Agent 9/ not found"}"#, "error: Agent 9/ not found");
         check_result(r#"{"error":{"code":1}}"#, r#"error: {"code":1}"#);
     }
 
     #[test]
-    fn any_other_result_gives_its_first_line_or_ok() {
+    fn any_other_result_is_shown_as_its_first_line_or_ok() {
         check_result(r#"{"success":true,"data":{"output":"first\nsecond"}}"#, "first");
         check_result(r#"{"success":true,"data":{"output":"\nsecond"}}"#, "ok");
         check_result("{}", "ok");
@@ -155,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_in_is_one_short_line(text in prop::collection::vec(any::<char>(), 0..400)) {
+        fn any_text_becomes_one_short_line(text in prop::collection::vec(any::<char>(), 0..400)) {
             let text: String = text.into_iter().collect();
             let quoted = Value::from(text.as_str()).to_string();
             for line in [

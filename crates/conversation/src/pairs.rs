@@ -1,4 +1,4 @@
-//! Which result belongs to which call.
+//! Pairing of calls and results.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -8,13 +8,13 @@ use crate::ids::{ResponseId, ToolCallId};
 use crate::message::Message;
 use crate::shown::ran_command;
 
-/// The pairs of one log, by position.
+/// The pairs of a log, by position.
 ///
-/// Ids alone do not tell calls apart: servers repeat them from response to response, and even within one.
-/// A result belongs to the newest response that has an open call of its id and tool, and there to the
+/// IDs alone do not identify calls: servers repeat them across responses, and even within one. A
+/// result belongs to the latest response with an open call of its ID and tool, and there to the
 /// first such call.
 pub(crate) struct Pairs {
-    /// For every position, if a call stands there, that of its result.
+    /// For the position of every call, the position of its result.
     results: Vec<Option<usize>>,
 }
 
@@ -35,13 +35,13 @@ impl Pairs {
         Pairs { results }
     }
 
-    /// Where the result of the call at `position` stands, if it has one.
+    /// The position of the result of the call at `position`, if it has one.
     pub(crate) fn result_of(&self, position: usize) -> Option<usize> {
         self.results[position]
     }
 }
 
-/// The calls without a result so far, by id and tool; per response, the newest response last.
+/// The calls without a result so far, by ID and tool; grouped by response, the latest one last.
 #[derive(Default)]
 struct OpenCalls<'a>(HashMap<(&'a ToolCallId, &'a str), Vec<OfResponse<'a>>>);
 
@@ -71,7 +71,7 @@ impl<'a> OpenCalls<'a> {
         if newest.positions.is_empty() {
             same.get_mut().pop();
         }
-        // Few calls are ever open at once, and a small map is a fast one.
+        // Only a few calls are open at once, so this keeps the map small and fast.
         if same.get().is_empty() {
             same.remove();
         }
@@ -79,7 +79,7 @@ impl<'a> OpenCalls<'a> {
     }
 }
 
-/// The result of a call that has none: the program ended, or its result was taken back.
+/// The result of a call that has none: the program ended, or a rewind discarded its result.
 pub(crate) fn closing_output(call: &ToolCall) -> &'static str {
     if ran_command(call) {
         r#"{"success":false,"error":"Interrupted: the program ended before the call did; the command may have had effects"}"#

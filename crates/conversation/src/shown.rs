@@ -1,5 +1,5 @@
-//! What is shown of a call and of its result, made by the tool and stored with them. Front ends draw it without knowing any
-//! tool, and no model is sent any of it.
+//! Summaries of calls and results, written by the tool and stored with them. Front ends can display
+//! them without knowing any tool. They are not sent to models.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::body::{ToolCall, ToolResult};
 use crate::diff::FileDiff;
 use crate::one_line::{arguments_line, cut, line, one_line};
 
-/// What kind of thing a call does to the world.
+/// The kinds of effects that a call can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectKind {
@@ -20,26 +20,27 @@ pub enum EffectKind {
     Command,
     /// Reaches a host on the network.
     Host,
-    /// Works on the database: mail, agents.
+    /// Uses the database: mail, agents.
     Database,
-    /// Not known. Also what a later version writes that this one does not know.
+    /// Unknown, or written by a later version.
     #[serde(other)]
     Unknown,
 }
 
-/// A call in a few words.
+/// A short summary of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSummary {
     /// What it does: `Read`, `Edit`, `Bash`.
     pub verb: String,
-    /// To what: a path, a command, a pattern. May be empty, and may have several lines.
+    /// What it does that to: a path, a command, a pattern. May be empty or have several lines.
     pub subject: String,
 }
 
 impl CallSummary {
-    /// Characters of a verb. A tool from elsewhere may have any name.
+    /// The maximum characters of a verb. Custom tools may have any name.
     const VERB: usize = 64;
-    /// Characters of a subject: more than the four rows of a wide screen that a call may take.
+    /// The maximum characters of a subject: more than the four rows that a call may take on a wide
+    /// screen.
     const SUBJECT: usize = 2_000;
 
     /// A summary of bounded length.
@@ -48,7 +49,7 @@ impl CallSummary {
         CallSummary { verb, subject }
     }
 
-    /// For a tool that says nothing about its calls: its name, and the arguments on one line.
+    /// A summary for a tool that provides none: its name, and the arguments on one line.
     ///
     /// ```
     /// # use ikigai_conversation::CallSummary;
@@ -59,7 +60,7 @@ impl CallSummary {
         CallSummary::new(name, &one_line(&arguments_line(arguments), CallSummary::SUBJECT))
     }
 
-    /// The whole of it on one line.
+    /// The summary on one line.
     pub fn line(&self) -> String {
         line(&self.to_string())
     }
@@ -84,26 +85,26 @@ impl std::fmt::Display for CallSummary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultState {
-    /// It did what it was to do.
+    /// It succeeded.
     Succeeded,
     /// It was not permitted.
     Refused,
-    /// It could not, or its command failed. Also what a later version writes that this one does not know.
+    /// It or its command failed, or a later version wrote another state.
     #[serde(other)]
     Failed,
 }
 
-/// A result in a few words.
+/// A short summary of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultSummary {
-    /// What came of the call, on one line: `3 matches`, `exit 1`, `+4 −1`.
+    /// The outcome of the call, on one line: `3 matches`, `exit 1`, `+4 −1`.
     pub outcome: String,
     /// How it ended.
     pub state: ResultState,
     /// What it changed in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<FileDiff>,
-    /// For a refused call: the rule that would allow it, as lines for the configuration.
+    /// For a refused call: the rule that would allow it, as TOML for the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }
@@ -119,7 +120,8 @@ impl ResultSummary {
         ResultSummary { outcome: line(outcome), state, diff, rule }
     }
 
-    /// The summary of a result in a log, whose message has this content. Logs of earlier versions have none.
+    /// The summary of a result in a log. Logs of earlier versions have none; `content` is used
+    /// instead.
     pub fn of(result: &ToolResult, content: &str) -> ResultSummary {
         result.shown.clone().unwrap_or_else(|| ResultSummary {
             outcome: content.to_owned(),
@@ -131,30 +133,31 @@ impl ResultSummary {
 }
 
 impl ToolResult {
-    /// What the tool put out, without spaces at its end; empty for a tool without output.
+    /// The output of the tool, without trailing white space; empty if there is none.
     pub fn output_text(&self) -> String {
         let result: Value = serde_json::from_str(&self.output).unwrap_or_default();
         result["data"]["output"].as_str().unwrap_or_default().trim_end().to_owned()
     }
 }
 
-/// What a call would do, whole: approval is for all of it. None of it is fit for a terminal yet.
+/// Everything that a call would do: approval is for all of it. It is not escaped for a terminal
+/// yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Preview {
     /// It runs this command.
     Command {
-        /// All of it.
+        /// The whole command.
         command: String,
     },
     /// It changes a file.
     Change {
-        /// What the diff does not say.
+        /// What the diff does not show.
         remark: Option<String>,
-        /// Against the file as it is now, nothing left out.
+        /// The complete diff from the current content of the file.
         diff: FileDiff,
     },
-    /// Something else, with these arguments.
+    /// It does something else, with these arguments.
     Arguments {
         /// All of them, as JSON.
         arguments: String,
@@ -163,7 +166,7 @@ pub enum Preview {
 
 /// Whether a call that never got a result may have had effects that are not in the log.
 ///
-/// Logs of earlier versions say nothing of effects; the only tool of theirs that ran commands was `bash`.
+/// Logs of earlier versions have no effects; their only tool that ran commands was `bash`.
 pub(crate) fn ran_command(call: &ToolCall) -> bool {
     match &call.effects {
         Some(effects) => effects.contains(&EffectKind::Command),
@@ -183,9 +186,10 @@ mod tests {
         call
     }
 
-    /// What earlier versions wrote is shown by its name, its arguments and its line.
+    /// Calls of earlier versions are summarized from their name and arguments, results from their
+    /// line.
     #[test]
-    fn a_log_without_summaries_is_shown_by_what_it_has() {
+    fn a_log_without_summaries_is_summarized_from_its_messages() {
         let call = call("grep", r#"{"pattern":"a\tb","path":"src"}"#);
         let expected = r#"grep: pattern="a\tb", path="src""#;
         assert_eq!(CallSummary::of(&call).to_string(), expected);
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_bounded_however_long_name_and_arguments_are() {
+    fn the_length_of_a_summary_is_bounded() {
         let long = "x".repeat(10_000);
         let summary = CallSummary::of_arguments(&long, &long);
         assert_eq!(summary.verb.chars().count(), CallSummary::VERB);
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_version_writes_is_read() {
+    fn values_of_a_later_version_are_accepted() {
         let kinds: Vec<EffectKind> = serde_json::from_str(r#"["read","teleport"]"#).unwrap();
         assert_eq!(kinds, [EffectKind::Read, EffectKind::Unknown]);
         let summary: ResultSummary =

@@ -1,11 +1,11 @@
-//! When something happened. Pure: nobody here asks a clock.
+//! Times of messages. Pure: nothing here reads a clock.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A moment, to the millisecond.
+/// A point in time, with millisecond precision.
 ///
 /// ```
 /// use ikigai_conversation::Time;
@@ -17,20 +17,20 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Time {
-    /// Since the Unix epoch, from `EARLIEST` to `LATEST`.
+    /// Milliseconds since the Unix epoch, from `EARLIEST` to `LATEST`.
     millis: i64,
 }
 
-/// The beginning of the year 0000: RFC 3339 cannot write what lies before.
+/// The start of the year 0000, the earliest time that RFC 3339 can represent.
 const EARLIEST: i64 = -62_167_219_200_000;
-/// The last day but one of the year 9999: up to here a time has four digits for its year in every zone.
+/// The second to last day of the year 9999: up to here the year has four digits in every time zone.
 const LATEST: i64 = 253_402_207_200_000;
 
 impl Time {
-    /// The moment `millis` milliseconds after the Unix epoch.
+    /// The time `millis` milliseconds after the Unix epoch.
     ///
-    /// What lies outside the years 0000 to 9999 becomes the nearest moment within: a clock that is wrong
-    /// is no reason to lose a message.
+    /// Times outside the years 0000 to 9999 are clamped: a wrong clock is no reason to lose a
+    /// message.
     pub fn from_millis(millis: i64) -> Time {
         Time { millis: millis.clamp(EARLIEST, LATEST) }
     }
@@ -40,13 +40,13 @@ impl Time {
         self.millis
     }
 
-    /// Reads RFC 3339 in any zone; what is finer than a millisecond is dropped.
+    /// Parses RFC 3339 in any time zone. Fractions of a millisecond are dropped.
     pub fn parse(text: &str) -> Result<Time, jiff::Error> {
         let timestamp: Timestamp = text.parse()?;
         Ok(Time::from_millis(timestamp.as_nanosecond().div_euclid(1_000_000) as i64))
     }
 
-    /// RFC 3339 in UTC to the second, as mail is dated. The time of [`Display`](fmt::Display) has milliseconds.
+    /// RFC 3339 in UTC with seconds, as used in mail. [`Display`](fmt::Display) has milliseconds.
     pub fn to_seconds_text(self) -> String {
         format!("{:.0}", Time { millis: self.millis.div_euclid(1000) * 1000 }.timestamp())
     }
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_clock_gives_the_nearest_time_that_can_be_written() {
+    fn a_time_out_of_range_is_clamped() {
         check(i64::MAX, "9999-12-30T22:00:00.000Z", "9999-12-30T22:00:00Z");
         check(i64::MIN, "0000-01-01T00:00:00.000Z", "0000-01-01T00:00:00Z");
     }
 
     #[test]
-    fn any_zone_and_precision_is_read() {
+    fn any_time_zone_and_precision_is_parsed() {
         for (text, millis) in [
             ("1970-01-01T01:00:00+01:00", 0),
             ("1970-01-01T00:00:00.0019Z", 1),
@@ -118,7 +118,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_reads_back(millis in EARLIEST..=LATEST) {
+        fn every_time_round_trips(millis in EARLIEST..=LATEST) {
             let time = Time::from_millis(millis);
             prop_assert_eq!(Time::parse(&time.to_string()).unwrap(), time);
             prop_assert_eq!(time.as_millis(), millis);

@@ -9,23 +9,23 @@ use crate::log::Log;
 use crate::message::Message;
 use crate::pairs::{Pairs, closing_output};
 
-/// One thing that a model sees, in a form that every provider can be served from.
+/// An item that a model sees, independent of the provider.
 ///
-/// The text and the calls of one response stand together (same `response`), and right behind them one
-/// result for each of the calls, in the order of the calls.
+/// The text and the calls of a response are adjacent (with the same `response`), directly followed
+/// by one result for each of the calls, in the order of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen<'a> {
-    /// The prompt.
+    /// The system prompt.
     System(&'a str),
-    /// Who the model is, before the first message of an agent; for a provider, something that a user says.
+    /// The line that identifies an agent, before its first message. Sent in the role `user`.
     Identity(Identity<'a>),
-    /// What a person typed, or a fork's task.
+    /// A message of the user, or the task of a fork.
     User(&'a str),
-    /// The news that there is mail; for a provider, something that a user says.
+    /// The notification of new mail. Sent in the role `user`.
     Notification(&'a str),
-    /// What stands for an earlier part; for a provider, something that a user says.
+    /// A summary that replaces an earlier part. Sent in the role `user`.
     Summary(&'a str),
-    /// The text of a response. It may be empty, if only to carry the extras.
+    /// The text of a response. It may be empty, for example if it only carries the extras.
     Assistant {
         /// The text.
         text: &'a str,
@@ -36,11 +36,11 @@ pub enum Seen<'a> {
     },
     /// A call.
     ToolCall(&'a ToolCall),
-    /// What came out of a call.
+    /// The result of a call.
     ToolResult {
-        /// The call. Its id may be that of another call too; the place tells them apart.
+        /// The call. Another call may have the same ID; their positions differ.
         call: &'a ToolCall,
-        /// The result JSON, or its one line when it was trimmed.
+        /// The result JSON, or its one line if it was trimmed.
         output: &'a str,
         /// Whether the call worked.
         success: bool,
@@ -48,18 +48,18 @@ pub enum Seen<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// What a model may see of the log, in the order in which it is to be sent.
+    /// What a model may see of the log, in the order of the request.
     ///
-    /// - `clear` leaves only the system prompt of all that came before it.
-    /// - `rewind` makes the view what it was right after the message that it leads to.
-    /// - `summary` stands for everything up to and including its `up_to`, except the system prompt.
-    /// - `trim` leaves of earlier tool outputs only their one line.
+    /// - `clear` hides everything before it except the system prompt.
+    /// - `rewind` restores the view right after its target message.
+    /// - `summary` replaces everything up to and including its `up_to`, except the system prompt.
+    /// - `trim` reduces earlier tool outputs to one line each.
     ///
-    /// For every log, wherever a crash may have cut it: each call has exactly one result, right behind the
-    /// calls of its response and in their order (a call that never got one has the closing one of
-    /// [`open_calls`](Log::open_calls)), and no result is without its call. Appending anything but the
-    /// four kinds above leaves what was seen before as it was, so that prompt caches hold; only a response
-    /// whose calls are not all in the log yet still grows where it stands.
+    /// For every log, wherever a crash cut it off: each call has exactly one result, directly after
+    /// the calls of its response and in their order (a call without one gets the closing result of
+    /// [`open_calls`](Log::open_calls)), and there is no result without its call. Appending
+    /// anything but the four kinds above keeps the previous view as a prefix, so that prompt caches
+    /// stay valid; only a response whose calls are not all in the log yet still grows in place.
     pub fn view(&self) -> Vec<Seen<'a>> {
         let live = self.live();
         let visible = Visible::of(self, &live);
@@ -73,8 +73,8 @@ impl<'a> Log<'a> {
         visible.systems.iter().for_each(|system| writer.say(Seen::System(&system.content)));
         let rest = &visible.items[visible.first..];
         if let Some(summary) = visible.summary {
-            // It speaks for what stood before the rest: that may be the parent's, of which a fork that made
-            // the summary has kept the end.
+            // It belongs to the agent of the messages that follow it: in a fork, these may be the
+            // end of the parent's conversation.
             let first = rest.first().map(|position| self.at(*position));
             let speaker = first.filter(|first| first.id < summary.id).unwrap_or(summary);
             writer.introduce(&speaker.agent);
@@ -85,16 +85,16 @@ impl<'a> Log<'a> {
     }
 }
 
-/// What is left of the live messages after clears and summaries.
+/// The live messages that remain visible after clears and summaries.
 #[derive(Default)]
 struct Visible<'a> {
     /// System prompts from before the last clear or the end of the summary.
     systems: Vec<&'a Message>,
-    /// What stands for `items[..first]`.
+    /// The summary that replaces `items[..first]`.
     summary: Option<&'a Message>,
-    /// The positions of what a model sees by itself; results come with their calls.
+    /// The positions of all items except results, which come with their calls.
     items: Vec<usize>,
-    /// The first item that is visible. Moving it, instead of taking items out, keeps many summaries linear.
+    /// The first visible item. Moving it instead of removing items keeps many summaries linear.
     first: usize,
     trimmed_up_to: Option<MessageId>,
 }
@@ -128,7 +128,7 @@ impl<'a> Visible<'a> {
         visible
     }
 
-    /// Hides all items before `end`, which may lie behind what is hidden already.
+    /// Hides all items before `end`, unless they are hidden already.
     fn hide_until(&mut self, log: &Log<'a>, end: usize) {
         let end = end.max(self.first);
         let hidden = self.items[self.first..end].iter().map(|position| log.at(*position));
@@ -137,7 +137,7 @@ impl<'a> Visible<'a> {
     }
 }
 
-/// Finds what a model sees as the result of a call.
+/// Finds the result of a call as a model sees it.
 struct Results<'a> {
     log: Log<'a>,
     pairs: Pairs,
@@ -159,13 +159,13 @@ impl<'a> Results<'a> {
     }
 }
 
-/// Puts the messages of a response together, and says who speaks.
+/// Groups the messages of a response, and inserts identities.
 struct Writer<'a> {
     results: Results<'a>,
     seen: Vec<Seen<'a>>,
-    /// The response that is being put together.
+    /// The current response.
     response: Option<&'a ResponseId>,
-    /// The results of its calls so far; they wait until the calls are complete.
+    /// The results of its calls so far, to be added after its last call.
     waiting: Vec<Seen<'a>>,
     speaker: Option<&'a AgentId>,
 }
@@ -175,7 +175,7 @@ impl<'a> Writer<'a> {
         Writer { results, seen: Vec::new(), response: None, waiting: Vec::new(), speaker: None }
     }
 
-    /// Adds a message that a model sees by itself.
+    /// Adds a message that is not a result.
     fn add(&mut self, position: usize, message: &'a Message) {
         let text = message.content.as_str();
         match &message.body {
@@ -190,7 +190,7 @@ impl<'a> Writer<'a> {
             }
             Body::Assistant(Assistant { response, extras }) => {
                 self.introduce(&message.agent);
-                // Text comes before the calls of its response; behind calls it can only be another one.
+                // Text comes before the calls of its response, so this starts another response.
                 if !self.waiting.is_empty() {
                     self.finish_response();
                 }
@@ -208,8 +208,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Tells the model who it is when the agent is another than before. A full fork sees its parent's line
-    /// too, so that its request begins with its parent's bytes.
+    /// Adds the identity line if the agent differs from the previous one. A full fork sees its
+    /// parent's line as well, so that its request starts with the same bytes as its parent's.
     fn introduce(&mut self, agent: &'a AgentId) {
         if self.speaker == Some(agent) {
             return;
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
         self.speaker = Some(agent);
     }
 
-    /// Adds what comes from no response.
+    /// Adds an item that is not part of a response.
     fn say(&mut self, seen: Seen<'a>) {
         self.finish_response();
         self.seen.push(seen);

@@ -1,4 +1,4 @@
-//! The crate through its API, in one binary.
+//! Tests of the public API, in one binary.
 
 // `cfg(test)` holds here anyway; it tells clippy that helpers outside of `#[test]` may unwrap too.
 #[cfg(test)]
@@ -10,7 +10,7 @@ mod all {
     mod view_properties;
 
     #[test]
-    fn every_file_of_tests_is_listed() {
+    fn every_test_file_is_listed() {
         let listed = include_str!("all.rs");
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all");
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -16,9 +16,9 @@ pub struct ApprovalRequest {
     pub preview: Preview,
     /// Why it needs approval.
     pub why: String,
-    /// TOML for the user's configuration that would make the question unnecessary. `None` if no rule can.
+    /// The TOML rule for the user's configuration that would allow the call. `None` if no rule can.
     pub rule: Option<String>,
-    /// The first line of what the agent was told last.
+    /// The first line of the latest message to the agent.
     pub cause: String,
 }
 
@@ -29,7 +29,7 @@ pub struct ApprovalAnswer {
     pub call: ToolCallId,
     /// The decision.
     pub decision: Decision,
-    /// For a refusal: what the model is told.
+    /// For a refusal: the reason given to the model.
     #[serde(default)]
     pub reason: Option<String>,
 }

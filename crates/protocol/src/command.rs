@@ -15,8 +15,8 @@ pub struct Request {
     pub command: Command,
 }
 
-/// A command. Every one is answered: by a [`Reply`](crate::Reply) that says what was done or until when it is queued, or by
-/// a [`CommandError`](crate::CommandError) that says why not.
+/// A command. Every one is answered: by a [`Reply`](crate::Reply) that says what was done or until
+/// when it is queued, or by a [`CommandError`](crate::CommandError) that says why not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Command {
@@ -25,7 +25,7 @@ pub enum Command {
         /// The message.
         text: String,
     },
-    /// Continue a turn that stopped by a fault or for lack of requests.
+    /// Continue a turn that stopped because of a fault or because the request budget was used up.
     Continue,
     /// End the turn at once.
     Interrupt,
@@ -49,7 +49,7 @@ pub enum Command {
     Undo,
     /// Redo what the last undo undid.
     Redo,
-    /// Act on the agent's mailbox, in the words of `/mail`.
+    /// Use the agent's mailbox, with the arguments of `/mail`.
     Mail {
         /// `inbox`, `read ID`, `send AGENT TEXT`, `unread ID`; empty for the inbox.
         #[serde(default)]

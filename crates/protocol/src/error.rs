@@ -10,7 +10,7 @@ pub enum CommandError {
     /// The session starts with the first message.
     #[error("The session starts with your first message; until then there is only agent 0/")]
     NotStarted,
-    /// There is nothing that the command could act on.
+    /// There is nothing for the command to act on.
     #[error("{0}")]
     NothingToDo(Nothing),
     /// There is no such agent.
@@ -45,11 +45,11 @@ pub enum CommandError {
     Closed,
 }
 
-/// What there is nothing of.
+/// Why there is nothing to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Nothing {
-    /// The turn can not be continued.
+    /// There is no turn to continue.
     #[error("Nothing to continue")]
     Continue,
     /// The agent is idle.

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::approval::ApprovalRequest;
 
-/// Receives the events of all agents. Events of one agent arrive one at a time and in order. It must not block on an
-/// agent.
+/// Receives the events of all agents. Events of one agent arrive one at a time and in order. It
+/// must not block on an agent.
 pub type EventSink = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// An event emitted by an agent.

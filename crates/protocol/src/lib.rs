@@ -1,23 +1,23 @@
-//! What front ends and a session say to each other. Plain data: no database, no socket, no terminal.
+//! The protocol between front ends and a session. Plain data: no database, no socket, no terminal.
 //!
-//! A front end sends [`Command`]s and gets a [`Reply`] or a [`CommandError`] for each; in between it receives [`Event`]s. What it
-//! shows and how it takes input is its own business.
+//! A front end sends [`Command`]s and gets a [`Reply`] or a [`CommandError`] for each. In between
+//! it receives [`Event`]s. Its display and input are up to the front end.
 //!
 //! In reading order:
 //!
 //! | | is | lives in |
 //! | --- | --- | --- |
 //! | [`Event`] | what agents report while they work | `event.rs` |
-//! | [`ApprovalRequest`], [`ApprovalAnswer`] | a call that the user decides on | `approval.rs` |
-//! | [`Request`], [`Command`] | what the user wants | `command.rs` |
-//! | [`SlashCommand`] | the same as it is typed | `slash.rs` |
-//! | [`Reply`], [`CommandError`] | what became of it | `reply.rs`, `agents.rs`, `undo.rs`, `error.rs` |
+//! | [`ApprovalRequest`], [`ApprovalAnswer`] | a call that needs approval, and the decision | `approval.rs` |
+//! | [`Request`], [`Command`] | what the user wants to do | `command.rs` |
+//! | [`SlashCommand`] | a command as typed | `slash.rs` |
+//! | [`Reply`], [`CommandError`] | the outcome of a command | `reply.rs`, `agents.rs`, `undo.rs`, `error.rs` |
 //! | [`render_reply`] | a reply as text | `render.rs` |
 //!
 //! # Invariants
 //!
 //! - Every command is answered exactly once.
-//! - A reply holds facts. Text is made of them in one place, and nothing parses it.
+//! - A reply holds data. It is rendered as text in one place, and nothing parses that text.
 //!
 //! # Example
 //!
@@ -61,5 +61,6 @@ pub use reply::{
 pub use slash::{SLASH_COMMANDS, SlashCommand, is_slash_command};
 pub use undo::{FileOutcome, LeftReason, UndoReport};
 
-/// How much of a log is shown again when an agent is opened: more than a user scrolls through, and loaded in no time.
+/// How many messages of a log are shown when an agent is opened: more than a user scrolls through,
+/// and few enough to load quickly.
 pub const RECALLED: u32 = 10_000;

@@ -10,8 +10,9 @@ use crate::reply::{
 };
 use crate::undo::{FileOutcome, LeftReason, UndoReport};
 
-/// The text of a reply; `None` when there is nothing to say. The agent of the request is marked in lists, and paths are shown
-/// relative to `directory`. The text may contain control characters of models and files: the front end makes it safe.
+/// The text of a reply; `None` if there is nothing to show. Lists mark the agent of the request,
+/// and paths are shown relative to `directory`. The text may contain control characters from models
+/// and files: the front end has to escape them.
 pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<String> {
     Some(match reply {
         Reply::Done | Reply::Opened { .. } | Reply::Files(_) | Reply::Models(_) => return None,

@@ -1,4 +1,4 @@
-//! Replies: what became of a command.
+//! Replies: what a command did.
 
 use std::path::PathBuf;
 
@@ -12,9 +12,9 @@ use crate::undo::UndoReport;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "reply", content = "data", rename_all = "snake_case")]
 pub enum Reply {
-    /// It is done, and there is nothing else to say.
+    /// The command is done and has no output.
     Done,
-    /// It waits.
+    /// The command is queued.
     Queued(QueuedUntil),
     /// The context is fresh.
     Cleared,
@@ -41,7 +41,7 @@ pub enum Reply {
         /// The recipient.
         to: AgentId,
     },
-    /// A mail is unread again.
+    /// A mail was marked as unread.
     MailUnread(MailId),
     /// A child was forked.
     Forked(AgentId),
@@ -56,7 +56,7 @@ pub enum Reply {
         /// Whether the command changed it.
         changed: bool,
     },
-    /// The conversation of an agent that can be talked to.
+    /// The conversation of the agent that was opened.
     Opened {
         /// The agent.
         agent: AgentId,

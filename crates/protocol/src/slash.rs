@@ -8,13 +8,13 @@ use crate::error::CommandError;
 /// A slash command as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlashCommand {
-    /// For the session.
+    /// A command for the session.
     Session(Command),
-    /// Show the help. This and the rest is up to the front end.
+    /// Show the help. The front end handles this command and the following ones.
     Help,
     /// Copy the last answer.
     Copy,
-    /// Leave.
+    /// Exit.
     Exit,
 }
 
@@ -46,7 +46,7 @@ impl SlashCommand {
     /// Parses a line that starts with a slash.
     ///
     /// # Errors
-    /// [`CommandError::Usage`] says how the command is used, or which one was probably meant.
+    /// [`CommandError::Usage`] with the usage of the command, or a suggestion if it is unknown.
     pub fn parse(line: &str) -> Result<SlashCommand, CommandError> {
         let line = line.trim().trim_start_matches('/');
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -106,7 +106,7 @@ fn usage_error(usage: &str) -> CommandError {
     CommandError::Usage(format!("Usage: {usage}"))
 }
 
-/// What other programs call our commands.
+/// The names that other programs use for our commands.
 const FOREIGN_NAMES: [(&str, &str); 6] = [
     ("new", "clear"),
     ("compact", "clear"),
@@ -116,9 +116,9 @@ const FOREIGN_NAMES: [(&str, &str); 6] = [
     ("status", "usage"),
 ];
 
-/// The message for an unknown command, with the one that was probably meant.
+/// The message for an unknown command, with a suggestion.
 fn unknown_command(name: &str) -> String {
-    /// Names that are less similar are not suggested.
+    /// The minimum similarity of a suggestion.
     const SIMILAR: f64 = 0.5;
     let shown: String = name.chars().take(64).collect();
     let similarity = |known: &str| strsim::normalized_damerau_levenshtein(&shown, known);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_of_the_help_is_parsed() {
+    fn every_command_in_the_help_is_parsed() {
         for (name, _) in SLASH_COMMANDS {
             let is_known = |rest: &str| SlashCommand::parse(&format!("/{name}{rest}")).is_ok();
             assert!(is_known("") || is_known(" x"), "{name}");

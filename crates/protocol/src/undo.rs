@@ -26,24 +26,24 @@ pub enum FileOutcome {
     Restored,
     /// It was removed.
     Removed,
-    /// Some of the changes were undone; the rest was left, for this reason.
+    /// Some of the changes were undone; the rest were left alone, for this reason.
     Partial(LeftReason),
-    /// It was left as it is, for this reason.
+    /// It was left alone, for this reason.
     Left(LeftReason),
     /// It could not be changed. The same command tries again.
     Failed(String),
 }
 
-/// Why a file was left as it is.
+/// Why a file was left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftReason {
-    /// It has changed since.
+    /// It was changed since.
     ChangedSince,
     /// It was removed since.
     Gone,
-    /// The content to restore was too large to be kept.
+    /// The content to restore was too large to keep.
     NotKept,
-    /// It has become one of git's settings.
+    /// It has become one of Git's settings.
     GitSetting,
 }

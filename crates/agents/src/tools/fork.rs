@@ -1,4 +1,4 @@
-//! `fork`: a child that works at the same time.
+//! `fork`: starts a child agent that works in parallel.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
         None | Some(Knowledge::Fresh) => ForkContext::Fresh,
         Some(Knowledge::Full) => ForkContext::Full,
     };
-    // A name of nothing is how models leave it out.
+    // Models pass an empty name to omit it.
     let name = name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
     let limits = AgentLimits::DEFAULT;
     let task = prompt.trim().lines().next().unwrap_or_default();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_needed_and_the_rest_is_not() {
+    fn only_the_prompt_is_required() {
         check("fork", r#"{"prompt":"do it"}"#, Ok(fork(None, ForkContext::Fresh)));
         for missing in ["", "{}", r#"{"prompt":5}"#, r#"{"prompt":null,"name":7}"#] {
             check("fork", missing, Err(r#"{"error":"Missing required parameter: prompt"}"#));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn optional_parameters_are_checked_in_their_order() {
+    fn optional_parameters_are_checked_in_order() {
         let full = r#"{"prompt":"do it","name":" builder ","context":"full"}"#;
         check("fork", full, Ok(fork(Some("builder"), ForkContext::Full)));
         let absent = r#"{"prompt":"do it","name":null,"context":null,"extra":1}"#;

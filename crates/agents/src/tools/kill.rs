@@ -1,4 +1,4 @@
-//! `kill`: the end of an agent and its descendants.
+//! `kill`: ends an agent and its descendants.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ mod tests {
     use crate::tools::testing::check;
 
     #[test]
-    fn an_agent_is_named_as_in_mail() {
+    fn an_agent_is_addressed_as_in_mail() {
         let named =
             |address, given: &str| Step::Kill(NamedAgent { address, given: given.to_owned() });
         let id = || AgentAddress::Id(AgentId::parse("0/1/").unwrap());

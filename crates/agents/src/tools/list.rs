@@ -1,4 +1,4 @@
-//! `agents`: who else is there.
+//! `agents`: lists the agents of the session.
 
 use std::sync::Arc;
 

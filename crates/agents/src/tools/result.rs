@@ -1,14 +1,14 @@
-//! What a model is told of a step's outcome, in the envelope of all tools.
+//! The result of a step as the model sees it, in the envelope of all tools.
 
 use ikigai_mail::render_result;
 use ikigai_store::{Agent, AwaitedAgent, Outcome, Status, Step, WaitReport};
 use ikigai_tools::{OutputSize, ToolResult, counted, cut};
 use serde_json::{Map, Value, json};
 
-/// Makes the result of an outcome; without one the database has refused the step.
+/// Renders the result of an outcome. Without an outcome, the database refused the step.
 pub type Render = fn(Option<&Outcome>, OutputSize) -> ToolResult;
 
-/// The function that makes the result of what this step comes to: mail's is bare, the others' is in an envelope.
+/// The function that renders the result of a step: bare for mail, in an envelope for all others.
 pub fn renderer(step: &Step) -> Render {
     match step {
         Step::Inbox(_) | Step::Read(_) | Step::Unread(_) | Step::Send { .. } => {
@@ -47,7 +47,7 @@ fn render(outcome: Option<&Outcome>, size: OutputSize) -> ToolResult {
             ToolResult::failure("Interrupted: the wait was ended, the agents go on")
         }
         Outcome::Refused(refusal) => ToolResult::failure(&refusal.to_string()),
-        // No step on agents comes to these.
+        // No step of these tools has these outcomes.
         Outcome::Inbox(_)
         | Outcome::Read(_)
         | Outcome::MadeUnread(_)
@@ -75,7 +75,7 @@ fn listed(agent: &Agent) -> Value {
     })
 }
 
-/// All answers together have the room of one output.
+/// All answers together share the size limit of one output.
 fn render_wait(waited: &WaitReport, size: OutputSize) -> Value {
     let lengths = waited.results.iter().filter_map(|result| text_of(result).map(str::len));
     let share = fair_share(lengths.collect(), size.bytes());
@@ -87,7 +87,8 @@ fn render_wait(waited: &WaitReport, size: OutputSize) -> Value {
         }
         None => text.to_owned(),
     };
-    let results: Value = waited.results.iter().map(|result| told(result, &mut bounded)).collect();
+    let results: Value =
+        waited.results.iter().map(|result| awaited(result, &mut bounded)).collect();
     let mut data = json!({"results": results, "unread": waited.unread});
     if truncated {
         data["truncated"] = Value::from(true);
@@ -95,7 +96,7 @@ fn render_wait(waited: &WaitReport, size: OutputSize) -> Value {
     data
 }
 
-/// How those are that were waited for: `0/0/ idle, 0/1/ running; 1 unread`.
+/// The states of the awaited agents on one line: `0/0/ idle, 0/1/ running; 1 unread`.
 fn wait_line(waited: &WaitReport) -> String {
     let status =
         |result: &AwaitedAgent| format!("{} {}", result.agent, status_name(&result.status));
@@ -122,20 +123,20 @@ fn text_of(result: &AwaitedAgent) -> Option<&str> {
     }
 }
 
-fn told(result: &AwaitedAgent, bounded: &mut impl FnMut(&str) -> String) -> Value {
+fn awaited(result: &AwaitedAgent, bounded: &mut impl FnMut(&str) -> String) -> Value {
     let mut fields = Map::new();
     fields.insert("agent".to_owned(), json!(result.agent));
-    let mut tell = |name: &str, value: String| fields.insert(name.to_owned(), Value::from(value));
-    tell("status", status_name(&result.status).to_owned());
+    let mut add = |name: &str, value: String| fields.insert(name.to_owned(), Value::from(value));
+    add("status", status_name(&result.status).to_owned());
     match &result.status {
-        Status::Answered(text) => drop(tell("answer", bounded(text))),
-        Status::Failed(error) => drop(tell("error", bounded(error))),
+        Status::Answered(text) => drop(add("answer", bounded(text))),
+        Status::Failed(error) => drop(add("error", bounded(error))),
         Status::Running | Status::Dead => {}
     }
     Value::Object(fields)
 }
 
-/// How many bytes each text may have so that all have room: what short ones leave is there for the long ones.
+/// The maximum bytes of each text so that all fit. Long texts get the room that short ones leave.
 fn fair_share(mut lengths: Vec<usize>, room: usize) -> usize {
     lengths.sort_unstable();
     let (mut left, mut count) = (room, lengths.len());
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn results_have_the_fields_of_the_contract() {
+    fn results_have_the_fields_in_the_contract() {
         check(&Outcome::Forked(id("0/1/")), r#"{"success":true,"data":{"agent":"0/1/"}}"#);
         check(
             &Outcome::Killed(vec![id("0/1/0/"), id("0/1/")]),
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_in_an_envelope_and_those_of_mail_are_not() {
+    fn failures_are_in_an_envelope_except_for_mail() {
         let text = r#"{"success":false,"error":"Maximum agents (20) reached"}"#;
         check(&Outcome::Refused(Refusal::TooMany(20)), text);
         let text = r#"{"success":false,"error":"Maximum agent depth (4) exceeded"}"#;
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_share_the_room_of_one_output() {
+    fn answers_share_the_size_limit_of_one_output() {
         assert_eq!(fair_share(vec![], 10), 10);
         assert_eq!(fair_share(vec![4, 6], 10), 10);
         assert_eq!(fair_share(vec![9, 9], 10), 5);

@@ -1,4 +1,4 @@
-//! `wait`: until other agents have done their work. It takes more than one step; see `wait.rs` of this crate.
+//! `wait`: waits until other agents are idle. It takes more than one step; see `../wait.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
     BuiltIn::new(WaitFor::declaration(), &[EffectKind::Database], prepare).shared()
 }
 
-/// Seconds, unless a call says otherwise.
+/// The default timeout in seconds.
 const DEFAULT: u64 = 300;
 
 tool! {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_named_is_all_children_and_one_needs_no_list() {
+    fn agents_default_to_all_children_and_a_single_one_needs_no_list() {
         for arguments in ["", "{}", r#"{"agents":[]}"#, r#"{"agents":null,"timeout":null}"#] {
             check("wait", arguments, Ok(wait(&[], 300)));
         }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_limit_is_at_most_an_hour() {
+    fn a_timeout_is_at_most_one_hour() {
         for (given, seconds) in [("0", 0), ("3600", 3_600), (r#""20""#, 20), ("20.0", 20)] {
             check("wait", &format!(r#"{{"timeout":{given}}}"#), Ok(wait(&[], seconds)));
         }

@@ -1,4 +1,4 @@
-//! Messages and logs to try things on.
+//! Messages and logs for tests.
 
 use ikigai_conversation::{
     AgentId, Approval, Assistant, Body, CallSummary, Command, Decision, DiffLine, EffectKind,
@@ -79,10 +79,10 @@ fn any_extras() -> impl Strategy<Value = Option<Extras>> {
 }
 
 pub(super) fn any_body() -> impl Strategy<Value = Body> {
-    prop_oneof![any_spoken_body(), any_counting_body(), any_noted_body()]
+    prop_oneof![any_visible_body(), any_usage_body(), any_hidden_body()]
 }
 
-fn any_spoken_body() -> impl Strategy<Value = Body> {
+fn any_visible_body() -> impl Strategy<Value = Body> {
     let assistant = (any_response(), any_extras())
         .prop_map(|(response, extras)| Body::Assistant(Assistant { response, extras }));
     let shown = option::of((any_text(), any_text()));
@@ -135,7 +135,7 @@ fn any_shown() -> impl Strategy<Value = ResultSummary> {
         .prop_map(|(outcome, state, diff, rule)| ResultSummary { outcome, state, diff, rule })
 }
 
-fn any_counting_body() -> impl Strategy<Value = Body> {
+fn any_usage_body() -> impl Strategy<Value = Body> {
     let tokens = (any::<u64>(), any::<u64>(), option::of(any::<u64>()), option::of(any::<u64>()));
     (tokens, any_text(), any_response()).prop_map(|(tokens, model, response)| {
         let (input_tokens, output_tokens, cache_read_tokens, cache_write_tokens) = tokens;
@@ -150,7 +150,7 @@ fn any_counting_body() -> impl Strategy<Value = Body> {
     })
 }
 
-fn any_noted_body() -> impl Strategy<Value = Body> {
+fn any_hidden_body() -> impl Strategy<Value = Body> {
     let decision = prop::sample::select(vec![Decision::Once, Decision::Always, Decision::No]);
     prop_oneof![
         option::of(any_text()).prop_map(|label| Body::Mark(Mark { label })),

@@ -1,4 +1,4 @@
-//! Messages as lines of JSON, and as columns of a database.
+//! Messages as lines of JSON and as database columns.
 
 use ikigai_conversation::{
     Body, CallSummary, DiffLine, EffectKind, FileDiff, Fork, Hunk, Kind, MailId, Message,
@@ -19,7 +19,7 @@ fn check(new: NewMessage, kind_content_and_data: &str) {
 }
 
 #[test]
-fn the_line_of_each_kind_is_the_contracts() {
+fn each_kind_is_encoded_as_in_the_contract() {
     check(NewMessage::system("p"), r#""kind":"system","content":"p","data":{}"#);
     check(NewMessage::user("hi\n"), r#""kind":"user","content":"hi\n","data":{}"#);
     check(answer("yes", "r1"), r#""kind":"assistant","content":"yes","data":{"response":"r1"}"#);
@@ -53,9 +53,9 @@ fn the_line_of_each_kind_is_the_contracts() {
     );
 }
 
-/// What is shown stands beside the contract's data; logs of earlier versions have none of it.
+/// Summaries are stored next to the data in the contract; logs of earlier versions have none.
 #[test]
-fn what_is_shown_of_a_call_and_its_result_is_stored_with_them() {
+fn summaries_are_stored_with_the_call_and_its_result() {
     let shown = CallSummary::new("Edit", "a.rs");
     check(
         call("file_edit", "c1", "r1").with_shown(vec![EffectKind::Write], shown),
@@ -74,7 +74,7 @@ fn what_is_shown_of_a_call_and_its_result_is_stored_with_them() {
 }
 
 #[test]
-fn the_line_of_what_only_a_person_sees_is_the_contracts() {
+fn each_kind_that_only_the_user_sees_is_encoded_as_in_the_contract() {
     use ikigai_conversation::{Decision, ToolCallId};
     let label = || Some("here".to_owned());
     check(
@@ -136,7 +136,7 @@ fn check_data_refused(kind: &str, data: &str, error: &str) {
 }
 
 #[test]
-fn what_is_wrong_with_a_line_is_named() {
+fn an_error_names_the_field_of_the_line() {
     let rest = r#""content":"","data":{},"created_at":"2024-01-15T10:30:00Z"}"#;
     check_refused("", "Invalid message: EOF while parsing a value at line 1 column 0");
     check_refused(
@@ -162,7 +162,7 @@ fn what_is_wrong_with_a_line_is_named() {
 }
 
 #[test]
-fn what_is_wrong_with_data_is_named() {
+fn an_error_names_the_field_of_the_data() {
     check_data_refused("", "{}", "Unknown message kind: ");
     check_data_refused("System", "{}", "Unknown message kind: System");
     check_data_refused(
@@ -185,7 +185,7 @@ fn what_is_wrong_with_data_is_named() {
 }
 
 #[test]
-fn fields_of_a_later_version_are_passed_over() {
+fn fields_of_a_later_version_are_ignored() {
     assert_eq!(Body::from_parts("user", r#"{"mood":"good"}"#).unwrap(), Body::User);
 }
 
@@ -201,7 +201,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn every_message_is_one_line_and_reads_back_to_the_letter(message in any_message()) {
+    fn every_message_is_one_line_and_round_trips(message in any_message()) {
         let line = message.encode();
         prop_assert!(!line.contains(['\n', '\r']));
         let decoded = Message::decode(&line).unwrap();
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn every_body_survives_two_columns(body in any_body()) {
+    fn every_body_round_trips_through_two_columns(body in any_body()) {
         let (kind, data) = (body.kind().name(), body.data_json());
         prop_assert_eq!(Body::from_parts(kind, &data).unwrap(), body);
     }

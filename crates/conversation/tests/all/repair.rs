@@ -1,4 +1,4 @@
-//! What a log needs after a crash: closing results, and perhaps a turn.
+//! Repair of a log after a crash: closing results, and whether a turn has to continue.
 
 use ikigai_conversation::{Fork, Log, NewMessage, ResponseId, ToolCallId, Usage};
 
@@ -43,7 +43,7 @@ fn an_open_call_is_closed_and_bash_warns_of_effects() {
 }
 
 #[test]
-fn only_what_is_open_is_closed_also_with_repeated_ids() {
+fn only_open_calls_are_closed_even_with_repeated_ids() {
     check_open(
         [call("glob", "c", "r1"), result("glob", "c", "{}"), call("bash", "c", "r1")],
         &[result("bash", "c", CLOSING_BASH)],
@@ -63,12 +63,12 @@ fn only_what_is_open_is_closed_also_with_repeated_ids() {
 }
 
 #[test]
-fn a_call_that_no_model_sees_any_more_is_closed_too() {
+fn a_call_that_the_model_no_longer_sees_is_closed() {
     check_open([call("glob", "c", "r"), NewMessage::clear()], &[result("glob", "c", CLOSING)]);
 }
 
 #[test]
-fn what_the_parent_left_open_is_not_the_forks_to_close() {
+fn a_fork_does_not_close_calls_of_its_parent() {
     let inherited = numbered("0/", 1, [user(), call("glob", "c", "r")]);
     let own = numbered("0/0/", 10, [user()]);
     assert_eq!(Log::forked(&inherited, &own).open_calls(), []);
@@ -84,7 +84,7 @@ fn check_turn(log: impl IntoIterator<Item = NewMessage>, expected: bool) {
 }
 
 #[test]
-fn an_agent_goes_on_when_there_is_something_to_answer() {
+fn an_agent_continues_if_a_message_needs_an_answer() {
     check_turn([], false);
     check_turn([NewMessage::system("p")], false);
     check_turn([user()], true);
@@ -95,7 +95,7 @@ fn an_agent_goes_on_when_there_is_something_to_answer() {
 }
 
 #[test]
-fn what_only_a_person_sees_changes_nothing() {
+fn messages_that_only_the_user_sees_change_nothing() {
     let notes = || {
         [
             usage(),
@@ -114,24 +114,24 @@ fn what_only_a_person_sees_changes_nothing() {
 }
 
 #[test]
-fn after_an_interrupt_an_agent_waits_for_the_person() {
+fn after_an_interrupt_an_agent_waits_for_the_user() {
     let interrupted = || NewMessage::interrupted(None);
     check_turn([user(), interrupted()], false);
     check_turn([user(), answer("half", "r"), interrupted()], false);
-    // The call is closed behind the interrupt, and its result is still nothing to go on with.
+    // The call is closed after the interrupt, and its result is still no reason to continue.
     check_turn([user(), call("bash", "c", "r"), interrupted()], false);
     check_turn([user(), interrupted(), usage()], false);
     check_turn([user(), interrupted(), user()], true);
 }
 
 #[test]
-fn a_result_that_comes_late_starts_no_turn() {
+fn a_late_result_starts_no_turn() {
     check_turn([call("glob", "c", "r1"), user(), answer("a", "r2")], false);
     check_turn([user(), call("glob", "c", "r1"), NewMessage::clear()], false);
 }
 
 #[test]
-fn after_a_clear_or_a_rewind_an_agent_waits_for_the_person() {
+fn after_a_clear_or_a_rewind_an_agent_waits_for_the_user() {
     check_turn([user(), NewMessage::clear()], false);
     check_turn(
         [user(), NewMessage::mark(None), answer("a", "r"), NewMessage::rewind(id(2), None)],
@@ -151,7 +151,7 @@ fn a_fork_does_not_answer_what_it_inherited() {
 }
 
 #[test]
-fn what_a_rewind_took_back_is_known() {
+fn messages_that_a_rewind_discarded_are_listed() {
     let log = numbered(
         "0/",
         1,

@@ -1,4 +1,4 @@
-//! What a model sees, case by case. The cases are written as the view is read: one line each.
+//! What a model sees, case by case. Expected views have one line per item.
 
 use ikigai_conversation::{Body, Extras, Log, Message, NewMessage, ResponseId, Seen};
 
@@ -24,7 +24,7 @@ fn check_log(log: Log<'_>, expected: &[&str]) {
     assert_eq!(show(&log.view()), expected);
 }
 
-/// Checks a log of agent `0/`, whose messages are numbered from 1; the identity is left out.
+/// Checks a log of agent `0/`, whose messages are numbered from 1; the identity is omitted.
 #[track_caller]
 fn check(log: impl IntoIterator<Item = NewMessage>, expected: &[&str]) {
     let log = numbered("0/", 1, log);
@@ -53,7 +53,7 @@ const CLOSING: &str =
     r#"result c {"success":false,"error":"Interrupted: the program ended before the call did"}"#;
 
 #[test]
-fn a_turn_is_seen_with_its_calls_together_and_their_results_behind_them() {
+fn calls_of_a_response_are_adjacent_and_followed_by_their_results() {
     check(
         [
             system("p"),
@@ -105,13 +105,13 @@ fn calls_with_the_same_id_in_one_response_keep_their_own_results() {
 }
 
 #[test]
-fn a_call_without_a_result_is_closed_where_it_stands() {
+fn a_call_without_a_result_is_closed_in_place() {
     check([user("q"), call("glob", "c", "r")], &["user q", "call glob c", CLOSING]);
     check(
         [user("q"), call("glob", "c", "r"), user("and now?"), answer("a", "r2")],
         &["user q", "call glob c", CLOSING, "user and now?", "assistant a"],
     );
-    // The late result of a repaired log stands at its call.
+    // The late result of a repaired log is next to its call.
     check(
         [call("glob", "c", "r"), user("q"), result("glob", "c", "late")],
         &["call glob c", "result c late", "user q"],
@@ -119,7 +119,7 @@ fn a_call_without_a_result_is_closed_where_it_stands() {
 }
 
 #[test]
-fn a_result_belongs_to_the_newest_response_with_such_a_call() {
+fn a_result_belongs_to_the_latest_response_with_such_a_call() {
     check(
         [call("glob", "c", "r1"), user("q"), call("glob", "c", "r2"), result("glob", "c", "1")],
         &["call glob c", CLOSING, "user q", "call glob c", "result c 1"],
@@ -141,19 +141,19 @@ fn clear_leaves_only_the_system_prompt() {
 }
 
 #[test]
-fn rewind_shows_what_was_seen_at_the_mark() {
+fn rewind_restores_the_view_at_the_mark() {
     check([user("a"), mark(), user("b"), rewind(2), user("c")], &["user a", "user c"]);
     // Past a clear, and past a summary.
     check([user("a"), mark(), NewMessage::clear(), user("b"), rewind(2)], &["user a"]);
     check([user("a"), mark(), NewMessage::summary("s", id(1)), user("b"), rewind(2)], &["user a"]);
-    // Past another rewind, nested, and forward again to a mark that a rewind had hidden.
+    // Past another rewind, nested, and to a mark that a rewind had hidden.
     check([mark(), user("a"), mark(), user("b"), rewind(3), user("c"), rewind(1)], &[]);
     check([mark(), user("a"), mark(), user("b"), rewind(3), user("c"), rewind(3)], &["user a"]);
     check([mark(), user("a"), mark(), rewind(1), user("b"), rewind(3)], &["user a"]);
 }
 
 #[test]
-fn a_rewind_that_leads_nowhere_takes_nothing_back() {
+fn a_rewind_without_a_target_has_no_effect() {
     check([user("a"), rewind(9), user("b")], &["user a", "user b"]);
     check([user("a"), rewind(2), user("b")], &["user a", "user b"]);
     check([user("a"), rewind(3), user("b")], &["user a", "user b"]);
@@ -168,7 +168,7 @@ fn a_rewind_into_a_call_closes_it() {
 }
 
 #[test]
-fn a_summary_stands_for_what_it_replaces() {
+fn a_summary_replaces_earlier_messages() {
     check(
         [
             system("p"),
@@ -180,7 +180,7 @@ fn a_summary_stands_for_what_it_replaces() {
         ],
         &["system p", "summary s", "user c", "user d"],
     );
-    // A later one takes the place of an earlier one, also when it was written behind its own `up_to`.
+    // A later summary replaces an earlier one, even if it was written after its own `up_to`.
     check(
         [
             user("a"),
@@ -212,7 +212,7 @@ fn a_system_prompt_is_never_hidden_by_clear_or_summary() {
 }
 
 #[test]
-fn trim_leaves_one_line_of_earlier_outputs() {
+fn trim_reduces_earlier_outputs_to_one_line() {
     let found = r#"{"success":true,"data":{"output":"a\nb\nc","count":3}}"#;
     check(
         [
@@ -246,7 +246,7 @@ fn parent() -> Vec<Message> {
 }
 
 #[test]
-fn an_agent_is_told_who_it_is_before_its_first_message() {
+fn an_agents_identity_comes_before_its_first_message() {
     let log = parent();
     let expected = ["system p", "[You are agent 0/]", "user task", "assistant a"];
     check_log(Log::new(&log), &expected);
@@ -259,7 +259,7 @@ const INHERITING: &str =
     "[You are agent 0/0/, forked by 0/. What stands above is its conversation, not your task.]";
 
 #[test]
-fn a_full_forks_view_begins_with_its_parents() {
+fn the_view_of_a_full_fork_starts_with_its_parents() {
     let inherited = parent();
     let own = numbered("0/0/", 10, [user("find out")]);
     let view = Log::forked(&inherited, &own).view();
@@ -269,7 +269,7 @@ fn a_full_forks_view_begins_with_its_parents() {
 }
 
 #[test]
-fn a_fork_that_hides_what_it_inherited_is_not_told_of_it() {
+fn a_fork_that_hides_what_it_inherited_gets_a_plain_identity() {
     let inherited = parent();
     let own = numbered("0/0/", 10, [user("x"), NewMessage::clear(), user("y")]);
     let expected = ["system p", "[You are agent 0/0/, forked by 0/.]", "user y"];
@@ -277,7 +277,7 @@ fn a_fork_that_hides_what_it_inherited_is_not_told_of_it() {
     let own = numbered("0/0/", 10, [user("x"), NewMessage::summary("s", id(4))]);
     let expected = ["system p", "[You are agent 0/0/, forked by 0/.]", "summary s", "user x"];
     check_log(Log::forked(&inherited, &own), &expected);
-    // Half of it is left: the summary speaks for the parent's other half.
+    // Half of it remains: the summary replaces the parent's other half.
     let own = numbered("0/0/", 10, [user("x"), NewMessage::summary("s", id(2))]);
     let expected =
         ["system p", "[You are agent 0/]", "summary s", "assistant a", INHERITING, "user x"];
@@ -293,7 +293,7 @@ fn a_fork_cannot_rewind_past_its_start() {
 }
 
 #[test]
-fn what_only_a_person_sees_is_never_seen() {
+fn messages_that_only_the_user_sees_are_hidden() {
     let notes = [
         NewMessage::fork(ikigai_conversation::Fork {
             parent: super::generate::agent("0/"),

@@ -1,4 +1,4 @@
-//! What holds of the view of every log, also of one that a crash cut anywhere.
+//! Properties of the view of every log, even one that a crash cut off anywhere.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,14 @@ use proptest::sample::Index;
 
 use super::generate::{answer, call, id, numbered, result};
 
-/// A step of a log's making. An `Index` picks some message before it.
+/// A step in writing a log. An `Index` picks a message before it.
 #[derive(Debug, Clone)]
 enum Step {
     User,
     Notification,
     Answer,
-    /// Calls by tool and id, both from few, so that ids repeat; then notes between call and result.
+    /// Calls by tool and ID, each one of a few so that IDs repeat; then notes between call and
+    /// result.
     Calls {
         text: bool,
         calls: Vec<(bool, u8, Option<Note>)>,
@@ -58,7 +59,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Writes a log; every text is its message's number.
+/// Writes a log. The text of every message is its number.
 #[derive(Default)]
 struct Pen {
     log: Vec<NewMessage>,
@@ -124,7 +125,7 @@ fn any_log() -> impl Strategy<Value = Vec<Message>> {
     prop::collection::vec(any_step(), 0..20).prop_map(|steps| numbered("0/", 1, write(&steps)))
 }
 
-/// Messages missing anywhere: no program writes this, and the view is valid all the same.
+/// A log with messages missing anywhere. No program writes one, but its view must be valid as well.
 fn any_damaged_log() -> impl Strategy<Value = Vec<Message>> {
     (any_log(), prop::collection::vec(any::<bool>(), 128)).prop_map(|(log, kept)| {
         log.into_iter()
@@ -135,7 +136,8 @@ fn any_damaged_log() -> impl Strategy<Value = Vec<Message>> {
     })
 }
 
-/// Every run of calls is of one response, and followed by exactly their results, in their order.
+/// Asserts that every run of calls is of one response and followed by exactly their results, in
+/// order.
 #[track_caller]
 fn assert_valid(view: &[Seen<'_>]) {
     let mut calls: Vec<&ToolCall> = Vec::new();
@@ -170,7 +172,7 @@ fn assert_valid(view: &[Seen<'_>]) {
     assert_eq!(answered, calls.len(), "a call without its result");
 }
 
-/// The rules of the view in the plainest form: what is visible after each message, written out whole.
+/// The rules of the view in the simplest form: everything that is visible after each message.
 fn visible_by_the_rules(log: &[Message]) -> Vec<&Message> {
     let mut after: HashMap<MessageId, Vec<&Message>> = HashMap::new();
     let mut visible: Vec<&Message> = Vec::new();
@@ -199,7 +201,7 @@ fn visible_by_the_rules(log: &[Message]) -> Vec<&Message> {
     visible
 }
 
-/// What stands for a message of its own in a view: its text, or for a call the call.
+/// What identifies a message in a view: its text, or the call.
 fn said<'a>(seen: &Seen<'a>) -> Option<(&'a str, Option<&'a ToolCall>)> {
     match seen {
         Seen::System(text) | Seen::User(text) | Seen::Notification(text) => Some((text, None)),
@@ -232,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn a_log_that_went_on_after_a_crash_gives_a_valid_view(
+    fn a_log_continued_after_a_crash_gives_a_valid_view(
         crashed in any_log(), end in any::<Index>(), more in any_log(),
     ) {
         let crashed = &crashed[..end.index(crashed.len() + 1)];
@@ -242,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn the_view_is_what_the_rules_say(log in any_log(), end in any::<Index>()) {
+    fn the_view_follows_the_rules(log in any_log(), end in any::<Index>()) {
         let log = &log[..end.index(log.len() + 1)];
         let view = Log::new(log).view();
         let seen: Vec<_> = view.iter().filter_map(said).collect();
@@ -251,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn closing_what_is_open_changes_nothing_that_is_seen(
+    fn closing_open_calls_does_not_change_the_view(
         log in prop_oneof![any_log(), any_damaged_log()], end in any::<Index>(),
     ) {
         let mut log = log[..end.index(log.len() + 1)].to_vec();
@@ -266,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_sent_is_the_beginning_of_what_is_sent_next(
+    fn each_request_is_a_prefix_of_the_next(
         steps in prop::collection::vec(any_step(), 0..12), more in prop::collection::vec(any_step(), 0..12),
     ) {
         let sent = write(&steps);
@@ -296,9 +298,9 @@ proptest! {
     }
 }
 
-/// A hundred thousand messages of the worst sorts; anything but linear work would take minutes.
+/// A hundred thousand messages of the worst kinds; anything but linear work would take minutes.
 #[test]
-fn a_long_log_is_seen_in_time_in_proportion_to_its_length() {
+fn the_view_of_a_long_log_takes_linear_time() {
     let sorts: [fn(i64) -> NewMessage; 6] = [
         |n| {
             if n % 2 == 1 {

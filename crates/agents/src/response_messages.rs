@@ -1,4 +1,4 @@
-//! A response as messages of the log.
+//! A response as log messages.
 
 use ikigai_conversation::{NewMessage, ResponseId, Usage};
 use ikigai_providers::{Response, Tokens};
@@ -6,19 +6,19 @@ use uuid::Uuid;
 
 use crate::agent::Model;
 
-/// The messages that a response becomes.
-pub(crate) struct Written {
-    /// What it cost and what it says.
-    pub(crate) words: Vec<NewMessage>,
-    /// What it asks for.
+/// The log messages of a response.
+pub(crate) struct ResponseMessages {
+    /// Its usage and its text.
+    pub(crate) messages: Vec<NewMessage>,
+    /// Its calls.
     pub(crate) calls: Vec<NewMessage>,
 }
 
-impl Written {
-    /// Text of nothing but white space is not written where there are calls: it says nothing, and no
-    /// provider takes it back. What the provider wants back goes with the first message; its places are
-    /// counted in the text, which then has to stay.
-    pub(crate) fn of(response: Response, model: &Model) -> Written {
+impl ResponseMessages {
+    /// If there are calls, text of only white space is dropped: it has no meaning, and no provider
+    /// accepts it. The provider's extras go with the first message. They may refer to positions in
+    /// the text, so with extras the text has to stay.
+    pub(crate) fn of(response: Response, model: &Model) -> ResponseMessages {
         let id = new_response();
         let response = response.of_origin(model.origin());
         let calls = response
@@ -39,23 +39,23 @@ impl Written {
         }
         let usage =
             response.tokens.map(|tokens| NewMessage::usage(usage(tokens, &model.label, id)));
-        Written { words: usage.into_iter().chain(text).collect(), calls }
+        ResponseMessages { messages: usage.into_iter().chain(text).collect(), calls }
     }
 }
 
-/// An id like no other: neighbouring responses must not be taken for one.
+/// A unique ID, so that adjacent responses are not taken for one.
 pub(crate) fn new_response() -> ResponseId {
     ResponseId::new(Uuid::now_v7().simple().to_string())
 }
 
 fn usage(tokens: Tokens, model: &str, response: ResponseId) -> Usage {
-    /// A server may say anything; sums over a whole session have to stay numbers.
-    const MOST: u64 = 1_000_000_000_000;
+    /// A server may report anything, but sums over a session must not overflow.
+    const MAX: u64 = 1_000_000_000_000;
     Usage {
-        input_tokens: tokens.input.min(MOST),
-        output_tokens: tokens.output.min(MOST),
-        cache_read_tokens: tokens.cache_read.map(|count| count.min(MOST)),
-        cache_write_tokens: tokens.cache_write.map(|count| count.min(MOST)),
+        input_tokens: tokens.input.min(MAX),
+        output_tokens: tokens.output.min(MAX),
+        cache_read_tokens: tokens.cache_read.map(|count| count.min(MAX)),
+        cache_write_tokens: tokens.cache_write.map(|count| count.min(MAX)),
         model: model.to_owned(),
         response,
     }

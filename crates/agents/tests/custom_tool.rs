@@ -1,4 +1,4 @@
-//! A tool that is made at run time, of which nothing is known: it needs no other change anywhere.
+//! A tool defined at run time, with unknown effects: it works without changes anywhere else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Abilities, Process};
 
-/// A tool from elsewhere. It says what it is for, and nothing else.
+/// A custom tool that has a declaration and nothing else.
 #[derive(Debug)]
 struct Deploy {
     declaration: Declaration,
@@ -47,7 +47,7 @@ struct Outcome {
     runs: usize,
 }
 
-/// What becomes of two calls of the tool.
+/// The outcome of two calls of the tool.
 async fn deploy(mode: Mode, rules: &[RuleDecision], answer: Option<Decision>) -> Outcome {
     let runs = Arc::new(AtomicUsize::new(0));
     let declaration = Declaration {
@@ -118,7 +118,7 @@ impl Outcome {
 const DONE: &str = r#"{"success":true,"data":{"output":"deployed to staging\nin 3 s"}}"#;
 
 #[tokio::test]
-async fn in_mode_work_it_needs_approval_of_all_its_arguments() {
+async fn in_work_mode_it_needs_approval_of_all_its_arguments() {
     let once = deploy(Mode::Work, &[], Some(Decision::Once)).await;
     assert_eq!(once.runs, 2);
     let arguments = |to| format!(r#"{{"to":"{to}","fast":true}}"#);
@@ -132,7 +132,7 @@ async fn in_mode_work_it_needs_approval_of_all_its_arguments() {
     assert_eq!((refused.runs, refused.previews().len()), (0, 2));
 }
 
-/// The approval was for this call, not for whatever the tool does.
+/// The approval was for this call, not for everything that the tool does.
 #[tokio::test]
 async fn approval_for_the_session_is_for_the_same_call_only() {
     let always = deploy(Mode::Work, &[], Some(Decision::Always)).await;
@@ -140,7 +140,7 @@ async fn approval_for_the_session_is_for_the_same_call_only() {
 }
 
 #[tokio::test]
-async fn it_is_refused_in_mode_read_where_no_model_is_offered_it() {
+async fn in_read_mode_it_is_not_offered_and_is_refused() {
     let rules = [RuleDecision::Trust];
     let outcome = deploy(Mode::Read, &rules, Some(Decision::Once)).await;
     assert_eq!((outcome.runs, outcome.previews().len()), (0, 0));
@@ -151,7 +151,7 @@ async fn it_is_refused_in_mode_read_where_no_model_is_offered_it() {
 }
 
 #[tokio::test]
-async fn headless_it_is_refused_with_the_rule_that_would_allow_it() {
+async fn without_a_user_it_is_refused_with_the_rule_that_would_allow_it() {
     let outcome = deploy(Mode::Work, &[], None).await;
     assert_eq!(outcome.runs, 0);
     assert_eq!(outcome.requests[0].tool_names(), ["deploy"]);
@@ -164,13 +164,13 @@ async fn headless_it_is_refused_with_the_rule_that_would_allow_it() {
 }
 
 #[tokio::test]
-async fn a_rule_about_the_whole_tool_allows_it() {
+async fn a_rule_for_the_whole_tool_allows_it() {
     let outcome = deploy(Mode::Work, &[RuleDecision::Allow], None).await;
     assert_eq!((outcome.runs, outcome.previews().len()), (2, 0));
 }
 
 #[tokio::test]
-async fn it_is_shown_by_its_name_and_arguments_and_no_model_is_sent_any_of_that() {
+async fn it_is_displayed_by_name_and_arguments_which_is_not_sent_to_the_model() {
     let outcome = deploy(Mode::Full, &[], None).await;
     let Body::ToolCall(call) = &outcome.of_kind(Kind::ToolCall)[0].body else {
         panic!("it is a call")
@@ -183,7 +183,7 @@ async fn it_is_shown_by_its_name_and_arguments_and_no_model_is_sent_any_of_that(
         (summary.outcome.as_str(), summary.state),
         ("deployed to staging", ResultState::Succeeded)
     );
-    // The log has it, and a request is what it would be without.
+    // The log has the summaries, but requests do not.
     for request in &outcome.requests {
         for part in ["shown", "verb", "effects", "outcome"] {
             assert!(!request.text().contains(&format!("\"{part}\"")), "{}", request.text());

@@ -1,4 +1,4 @@
-//! Taking orders during a turn: each is carried out, queued or refused at once, and answered.
+//! Orders that arrive during a turn: each is carried out, queued or refused at once, and answered.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::Agent;
 use crate::order::{AgentCommand, BetweenTurns, Pending, PendingReply};
 
-/// How many messages of the user may wait to be committed, and how many orders for the end of the turn. A user types no
-/// more in the time that either takes.
-const WAITING: usize = 64;
+/// The maximum number of user messages waiting to be committed, and of orders waiting for the end
+/// of the turn. A user does not type more in that time.
+const MAX_WAITING: usize = 64;
 
-/// A message of the user, and the answer that it is owed.
-pub(crate) type Typed = (String, PendingReply);
+/// A message of the user, and the reply to send once it is committed.
+pub(crate) type UserInput = (String, PendingReply);
 
 /// The call that waits for approval, if there is one.
 #[derive(Debug, Clone, Default)]
@@ -32,33 +32,34 @@ impl OpenQuestion {
     }
 }
 
-/// What reaches an agent during a turn.
-pub(crate) struct Attention {
+/// Takes the orders for an agent during a turn.
+pub(crate) struct TurnOrders {
     agent: AgentId,
     interrupt: CancellationToken,
-    typed: mpsc::Sender<Typed>,
+    typed: mpsc::Sender<UserInput>,
     answers: mpsc::Sender<ApprovalAnswer>,
     question: OpenQuestion,
 }
 
-impl Attention {
-    /// The attention of an agent whose turn is about to run, and the messages of the user to commit meanwhile.
-    pub(crate) fn of(agent: &mut Agent) -> (Attention, mpsc::Receiver<Typed>) {
-        let (typed, texts) = mpsc::channel(WAITING);
-        // One question at a time; a second answer is refused.
+impl TurnOrders {
+    /// For an agent whose turn is about to run. Also returns the receiver of the user messages to
+    /// commit during the turn.
+    pub(crate) fn of(agent: &mut Agent) -> (TurnOrders, mpsc::Receiver<UserInput>) {
+        let (typed, texts) = mpsc::channel(MAX_WAITING);
+        // One approval request at a time; a second answer is refused.
         let (answers, given) = mpsc::channel(1);
         agent.answers = given;
-        let attention = Attention {
+        let orders = TurnOrders {
             agent: agent.id().clone(),
             interrupt: agent.interrupt.clone(),
             typed,
             answers,
             question: agent.question.clone(),
         };
-        (attention, texts)
+        (orders, texts)
     }
 
-    /// Takes an order. What is only possible between turns is put into `deferred`.
+    /// Handles an order. Orders that are only possible between turns are added to `deferred`.
     pub(crate) fn take(&self, pending: Pending, deferred: &mut VecDeque<BetweenTurns>) {
         let Pending { command, reply } = pending;
         match command {
@@ -75,7 +76,7 @@ impl Attention {
                     false => reply.refuse(CommandError::NothingToDo(Nothing::Approval)),
                 }
             }
-            AgentCommand::BetweenTurns(_) if deferred.len() >= WAITING => {
+            AgentCommand::BetweenTurns(_) if deferred.len() >= MAX_WAITING => {
                 reply.refuse(CommandError::QueueFull(self.agent.clone()));
             }
             AgentCommand::BetweenTurns(command) => {
@@ -85,14 +86,14 @@ impl Attention {
             AgentCommand::Continue => {
                 reply.refuse(CommandError::NothingToDo(Nothing::Continue));
             }
-            // The team's.
+            // Handled by the team.
             AgentCommand::HoldMail | AgentCommand::ReleaseMail => reply.done(),
-            // Mail is looked for when the turn ends.
+            // The end of the turn checks for mail.
             AgentCommand::Look => {}
         }
     }
 
-    /// Has a message of the user committed; it is answered then.
+    /// Queues a message of the user, which is answered once it is committed.
     fn queue(&self, text: String, reply: PendingReply) {
         use mpsc::error::TrySendError::{Closed, Full};
         if let Err(Full((_, reply)) | Closed((_, reply))) = self.typed.try_send((text, reply)) {
