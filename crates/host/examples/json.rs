@@ -1,13 +1,15 @@
-//! A front end in one file: it reads requests as lines of JSON from standard input, and prints events and answers as lines
-//! of JSON. A line with events has `event`, one with an answer has `request`, the number of the line that it answers.
+//! A front end in one file: it reads requests as JSON lines from standard input, and prints events
+//! and answers as JSON lines. An event has `event`; an answer has `request`, the number of the line
+//! that it answers.
 //!
 //! ```sh
 //! export OPENAI_BASE_URL=http://127.0.0.1:11434/v1 IKIGAI_MODEL=openai/NAME
 //! echo '{"agent":"0/","command":"say","text":"hello"}' | cargo run -p ikigai-host --example json
 //! ```
 //!
-//! Every command of `ikigai_protocol::Command` works: `say`, `answer`, `open`, `mail`, `undo`, … An argument names the
-//! session to continue. It ends when the input has ended and the agents are idle.
+//! Every command of `ikigai_protocol::Command` works: `say`, `answer`, `open`, `mail`, `undo`, … An
+//! argument names the session to continue. The program exits when its input has ended and the
+//! agents are idle.
 
 use std::env;
 use std::ffi::OsString;
@@ -34,7 +36,7 @@ fn main() -> anyhow::Result<()> {
     let mut arguments = env::args_os().skip(1);
     let argument = arguments.next();
     if argument.as_ref().is_some_and(|argument| argument == WATCHDOG) {
-        // This program again, started to watch over the commands of agents.
+        // This program again, started as the watchdog of agents' commands.
         let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
         return Ok(ikigai_tools::serve_watchdog(
             socket,
@@ -65,7 +67,7 @@ fn read_environment(session: Option<OsString>) -> anyhow::Result<Environment> {
     Ok(environment)
 }
 
-/// Opens a session, and carries out requests until there are no more.
+/// Opens a session and carries out requests until the input ends.
 pub(crate) async fn talk(
     environment: Arc<Environment>,
     mut lines: mpsc::Receiver<String>,
@@ -93,7 +95,7 @@ pub(crate) async fn talk(
             let (print, answer) = (Arc::clone(&print), session.start(request).await);
             tokio::spawn(async move { print(answer_line(number, answer.await)) });
         }
-        // Without a session the service ends as soon as the agents are idle.
+        // Once the session is dropped, the service ends as soon as the agents are idle.
         drop(session);
     };
     let ((), end) = tokio::join!(reading, service.run(CancellationToken::new()));

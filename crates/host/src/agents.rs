@@ -1,4 +1,4 @@
-//! The agents of the session as front ends list them, reported again whenever the registry has changed.
+//! The agents of the session as front ends list them, reported again after every change.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -13,30 +13,31 @@ use tokio::time::{Instant, sleep};
 use crate::commands::token_count;
 use crate::open::{AgentSlot, OpenSession};
 
-/// Between two looks: commits come faster than a user reads.
+/// Between two updates: commits come faster than a user reads.
 const BETWEEN: Duration = Duration::from_millis(100);
-/// Adding up the tokens reads all of the session's logs: it takes at most this part of the time.
+/// Counting tokens reads all logs of the session, so it may take at most this fraction (1/50) of
+/// the time.
 const SHARE: u32 = 50;
 
 impl OpenSession {
-    /// The agents that are alive, parents before children.
+    /// The living agents, parents before children.
     pub(crate) async fn agents(&self) -> Result<Vec<AgentSummary>, StoreError> {
         AgentList::new(&self.slot).summaries().await
     }
 }
 
 impl AgentSlot {
-    /// Reports the agents that are alive, again after every change, until it is dropped.
+    /// Reports the living agents, and again after every change, until dropped.
     pub async fn watch_agents(&self, report: impl Fn(Vec<AgentSummary>)) -> Infallible {
         let mut list = AgentList::new(self);
         let mut reported = Vec::new();
         let mut changes = None;
         loop {
-            // Before the look: what comes after it is noticed.
+            // Subscribe before reading, so that no change in between is missed.
             if changes.is_none() {
                 changes = list.store.changes(list.session).ok();
             }
-            // A database that cannot be reached for now is reported by the agents.
+            // The agents report a database that is unavailable.
             if let Ok(agents) = list.summaries().await
                 && agents != reported
             {
@@ -55,11 +56,11 @@ impl AgentSlot {
         }
     }
 
-    /// An agent of the session that another process runs, if there is one.
+    /// An agent of the session that another process runs, if any.
     pub async fn agent_elsewhere(&self) -> Option<AgentId> {
         let (store, session) = (self.store(), self.session());
         let agents = store.agents(session).await.ok()?;
-        for agent in living_tops(&agents) {
+        for agent in living_top_agents(&agents) {
             let runner = runner_of(&store, session, agent.id.clone()).await.ok()?;
             if runner == Runner::OtherProcess {
                 return Some(agent.id.clone());
@@ -106,17 +107,17 @@ impl AgentList {
         Ok(())
     }
 
-    /// Which process runs each top-level agent that is alive.
+    /// Which process runs each living top-level agent.
     async fn runners(&self, agents: &[Agent]) -> Result<BTreeMap<AgentId, Runner>, StoreError> {
         let mut runners = BTreeMap::from([(self.own.clone(), Runner::ThisProcess)]);
-        for agent in living_tops(agents).filter(|agent| agent.id != self.own) {
+        for agent in living_top_agents(agents).filter(|agent| agent.id != self.own) {
             let runner = runner_of(&self.store, self.session, agent.id.clone()).await?;
             runners.insert(agent.id.clone(), runner);
         }
         Ok(runners)
     }
 
-    /// An agent that is alive.
+    /// Summarizes an agent, unless it is dead.
     fn summary(&self, agent: Agent, runner: Runner) -> Option<AgentSummary> {
         let state = match agent.state {
             State::Idle => AgentState::Idle,
@@ -131,7 +132,7 @@ impl AgentList {
     }
 }
 
-fn living_tops(agents: &[Agent]) -> impl Iterator<Item = &Agent> {
+fn living_top_agents(agents: &[Agent]) -> impl Iterator<Item = &Agent> {
     agents.iter().filter(|agent| agent.id.depth() == 1 && agent.state != State::Dead)
 }
 

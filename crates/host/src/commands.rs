@@ -1,4 +1,4 @@
-//! What every command of the user does.
+//! Carrying out user commands.
 
 mod agents;
 mod export;
@@ -28,7 +28,7 @@ impl OpenSession {
     /// Carries out a command.
     ///
     /// # Errors
-    /// Why it was refused.
+    /// When the command is refused.
     pub async fn execute(&self, request: Request) -> Result<Reply, CommandError> {
         let Request { agent, command } = request;
         match command {
@@ -62,7 +62,8 @@ impl OpenSession {
         }
     }
 
-    /// Starts to carry out a command at once, so that commands keep their order. The answer can be awaited later.
+    /// Starts a command immediately, so that commands keep their order. The answer can be awaited
+    /// later.
     pub async fn start(self: &Arc<Self>, request: Request) -> PendingAnswer {
         let session = Arc::clone(self);
         let mut answer: PendingAnswer = Box::pin(async move { session.execute(request).await });
@@ -74,7 +75,7 @@ impl OpenSession {
         }
     }
 
-    /// Passes an order on to an agent, and waits for the answer.
+    /// Sends an order to an agent and waits for the answer.
     async fn order(&self, agent: AgentId, command: AgentCommand) -> Answer {
         self.send(agent, command).await.await.unwrap_or(Err(CommandError::Closed))
     }
@@ -85,7 +86,7 @@ impl OpenSession {
 
     async fn send(&self, agent: AgentId, command: AgentCommand) -> oneshot::Receiver<Answer> {
         let (order, answer) = Order::new(agent, command);
-        // If the service has ended, the order is dropped, and that answers it.
+        // If the service has ended, the order is dropped, which closes the answer channel.
         let _ = self.orders.send(order).await;
         answer
     }
@@ -98,10 +99,10 @@ impl OpenSession {
     }
 }
 
-/// The answer to a command that was started.
+/// The pending answer to a command.
 pub type PendingAnswer = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + Send>>;
 
-/// What a failure of the database means for a command.
+/// Converts a database error into a command error.
 fn refusal(error: StoreError) -> CommandError {
     match error {
         StoreError::SessionNotFound(_) => CommandError::NotStarted,

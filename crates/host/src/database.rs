@@ -1,4 +1,4 @@
-//! Opening a database, and where its file may lie.
+//! Opening the database, and checking where its file is.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use ikigai_store::{Options, Store, database_files};
 use crate::environment::Environment;
 use crate::lookup::Lookup;
 
-/// Opens the database of the configuration.
+/// Opens the configured database.
 pub fn open(environment: &Environment) -> anyhow::Result<Store> {
     open_at(environment, environment.settings.database_url()?.expose())
 }
@@ -15,15 +15,15 @@ pub fn open(environment: &Environment) -> anyhow::Result<Store> {
 /// Opens the database at an address.
 pub fn open_at(environment: &Environment, address: &str) -> anyhow::Result<Store> {
     if let Some(file) = database_files(address)?.first() {
-        require_out_of_reach(environment, file)?;
+        require_unreachable_by_agents(environment, file)?;
     }
     Ok(Store::open(address, Options::default())?)
 }
 
-/// Refuses a file that agents can reach. SQLite replays a journal that lies beside it without asking who wrote it, and a
-/// sandbox cannot hide a file that does not exist yet. In ikigai's own folders, which are hidden as a whole, it is
-/// safe, even if a tree contains them.
-fn require_out_of_reach(environment: &Environment, file: &Path) -> anyhow::Result<()> {
+/// Refuses a database file that agents can reach. SQLite replays a journal beside the file no
+/// matter who wrote it, and a sandbox cannot hide a file that does not exist yet. ikigai's own
+/// folders are hidden as a whole, so a database there is safe even inside the working tree.
+fn require_unreachable_by_agents(environment: &Environment, file: &Path) -> anyhow::Result<()> {
     let settings = &environment.settings;
     let lookup = Lookup::of(file);
     let is_in = |folder: &PathBuf| lookup.end.starts_with(Lookup::of(folder).end);

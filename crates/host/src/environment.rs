@@ -1,4 +1,5 @@
-//! What a session works with, as values: the directory, the settings, the variables. The caller reads them.
+//! The inputs of a session as plain values: directory, settings and variables. The caller reads
+//! them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,15 +16,15 @@ use crate::secret_names::looks_secret;
 use crate::selection::Selection;
 use crate::settings;
 
-/// The variables by which the command of an agent knows which agent runs it.
+/// The variable that holds the agent's ID in the commands of agents.
 pub const AGENT_VARIABLE: &str = "IKIGAI_AGENT";
-/// The same for the session.
+/// The variable that holds the session's ID in the commands of agents.
 pub const SESSION_VARIABLE: &str = "IKIGAI_SESSION";
 
-/// The variable that says where temporary files go.
+/// The variable that names the folder for temporary files.
 const TEMPORARY: &str = "TMPDIR";
 
-/// The program that watches over commands, and the argument that makes it do so.
+/// The watchdog of commands: a program, and the argument that starts it as a watchdog.
 #[derive(Debug, Clone)]
 pub struct WatchdogProgram {
     /// The program.
@@ -32,30 +33,31 @@ pub struct WatchdogProgram {
     pub argument: OsString,
 }
 
-/// What a session works with. It holds keys, hence no `Debug`.
+/// The inputs of a session. It holds keys, hence no `Debug`.
 pub struct Environment {
     /// The working directory; absolute.
     pub directory: PathBuf,
-    /// Further folders of the working tree; absolute.
+    /// Additional folders of the working tree; absolute.
     pub added: Vec<PathBuf>,
-    /// The folders of the working tree as they were typed, in the same order; absolute, with links.
+    /// The folders of the working tree as the user typed them, in the same order; absolute, links
+    /// kept.
     pub typed_folders: Vec<PathBuf>,
     /// The settings.
     pub settings: Settings,
-    /// Which session and agent are meant.
+    /// The selected session and agent.
     pub selection: Selection,
     /// The environment variables.
     pub variables: BTreeMap<OsString, OsString>,
-    /// Where programs put temporary files.
+    /// The system's folder for temporary files.
     pub temporary: PathBuf,
-    /// The program that watches over commands.
+    /// The watchdog of commands.
     pub watchdog: WatchdogProgram,
-    /// The folders that agents can write; empty until they are first needed.
+    /// The folders that agents can write; opened on first use.
     pub roots: OnceLock<Roots>,
 }
 
 impl Environment {
-    /// An environment without a command line: the settings come from the variables and from files.
+    /// An environment without a command line: settings come from variables and files only.
     ///
     /// # Errors
     /// When a setting is wrong.
@@ -88,18 +90,19 @@ impl Environment {
         })
     }
 
-    /// A variable's value, if it is set and not empty.
+    /// The value of a variable, if it is set and not empty.
     pub fn variable(&self, name: &str) -> Option<String> {
         let value = self.variables.get(OsStr::new(name)).filter(|value| !value.is_empty());
         value.map(|value| value.to_string_lossy().into_owned())
     }
 
-    /// The folders of the working tree: where ikigai was started, and those that were added.
+    /// The folders of the working tree: the working directory and the added folders.
     pub(crate) fn tree_folders(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(&self.directory).chain(&self.added).map(PathBuf::as_path)
     }
 
-    /// The folders that agents can write. They are opened once: what was checked is what is used.
+    /// The folders that agents can write. They are opened once, so that what was checked is what is
+    /// used.
     ///
     /// # Errors
     /// When a folder of the working tree cannot be opened.
@@ -111,7 +114,7 @@ impl Environment {
         Ok(self.roots.get_or_init(|| opened))
     }
 
-    /// Where temporary files can go, the best folder first.
+    /// Candidate folders for temporary files, the best first.
     pub(crate) fn temporary_folders(&self) -> Vec<PathBuf> {
         let named = self.variables.get(OsStr::new(TEMPORARY)).map(PathBuf::from);
         let usual = ["/tmp", "/var/tmp"].map(PathBuf::from);
@@ -123,8 +126,8 @@ impl Environment {
         folders
     }
 
-    /// The variables that a command of an agent may see: those of [`for_commands`](Self::for_commands), and
-    /// which session it belongs to. The agent's differs from agent to agent.
+    /// The variables for agents' commands: those of [`for_commands`](Self::for_commands) and the
+    /// session's ID. The agent's ID is added per agent.
     pub(crate) fn for_commands_of(
         &self,
         session: SessionId,
@@ -136,7 +139,7 @@ impl Environment {
         variables
     }
 
-    /// The same with another folder for temporary files.
+    /// The variables for commands, with another folder for temporary files.
     pub fn for_commands_in(&self, temporary: &Path) -> Vec<(OsString, OsString)> {
         let mut variables = self.for_commands();
         variables.retain(|(name, _)| name != TEMPORARY);
@@ -144,7 +147,7 @@ impl Environment {
         variables
     }
 
-    /// What starts commands of agents: it also protects paths that commands may not change.
+    /// Starts agents' commands, and protects the paths that commands may not change.
     ///
     /// # Errors
     /// When there is no folder for the quarantine.
@@ -155,7 +158,8 @@ impl Environment {
         Ok(self.commands(variables).with_quarantine(quarantine::folder(self)?))
     }
 
-    /// What starts commands that have these variables; those that look like secrets only outside the sandbox.
+    /// Starts commands with these variables. Those that look like secrets are only set outside the
+    /// sandbox.
     pub fn commands(&self, variables: Vec<(OsString, OsString)>) -> Commands {
         let (secret, plain) =
             variables.into_iter().partition(|(name, value)| self.is_held_back(name, value));
@@ -163,7 +167,8 @@ impl Environment {
         Commands::new(path, argument, plain).holding_back(secret)
     }
 
-    /// The names of the variables that commands in the sandbox do not get because they look like secrets.
+    /// The names of the variables that are held back from commands in the sandbox because they look
+    /// like secrets.
     pub fn held_back(&self) -> Vec<String> {
         let variables = self.for_commands().into_iter();
         let held_back = variables.filter(|(name, value)| self.is_held_back(name, value));
@@ -175,8 +180,9 @@ impl Environment {
         looks_secret(variable, value) && !allowed.iter().any(|name| variable == name.as_str())
     }
 
-    /// The variables of a program that is started for the user outside the sandbox. None leads into a folder that agents
-    /// can write, where an agent may have put a program of the same name.
+    /// The variables of a program that is started for the user, outside the sandbox. None leads
+    /// into a folder that agents can write, where an agent could have put a program of the same
+    /// name.
     pub fn for_programs_of_the_user(&self) -> anyhow::Result<Vec<(OsString, OsString)>> {
         let (mut variables, roots) = (self.for_commands(), self.roots()?);
         let writable: Vec<Root> = roots.tree().chain(roots.write()).collect();
@@ -185,12 +191,12 @@ impl Environment {
         Ok(variables)
     }
 
-    /// The variables that a command may see: no key, no address of the database.
+    /// The variables for commands, without keys and the database URL.
     pub fn for_commands(&self) -> Vec<(OsString, OsString)> {
         let secret = self.settings.secret_variables();
         let mut variables = self.variables.clone();
         variables.retain(|name, _| !secret.contains(name));
-        // Programs that look where the shell believes to be find the working directory.
+        // Some programs trust PWD instead of asking the kernel.
         if variables.contains_key(OsStr::new("PWD")) {
             variables.insert("PWD".into(), self.directory.clone().into_os_string());
         }

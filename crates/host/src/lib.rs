@@ -1,21 +1,21 @@
-//! Sessions: how one is opened, joined and resumed, and what every command of the user does. The one place where tools,
-//! permissions, models and the store meet. What a screen is, is not known here.
+//! Opening, joining and resuming sessions, and carrying out every user command. The one place
+//! where tools, permissions, models and the store meet. Nothing here knows about screens.
 //!
 //! In reading order:
 //!
 //! | | is | lives in |
 //! | --- | --- | --- |
-//! | [`Environment`], [`Selection`] | the directory, settings and variables to work with; which session and agent are meant | `environment.rs`, `selection.rs`, [`settings`] |
+//! | [`Environment`], [`Selection`] | the directory, settings and variables to work with; the selected session and agent | `environment.rs`, `selection.rs`, [`settings`] |
 //! | [`AgentSlot`] | an agent of a session that this process may run | `open.rs` |
-//! | [`OpenSession`], [`AgentService`] | the session to send requests to; the future that runs its agents | `open.rs` |
-//! | [`OpenSession::execute`] | what every command does | `commands.rs`, `commands/` |
-//! | [`AgentSlot::watch_agents`] | the agents of the session, after every change | `agents.rs` |
+//! | [`OpenSession`], [`AgentService`] | the session that takes requests; the future that runs its agents | `open.rs` |
+//! | [`OpenSession::execute`] | carries out every command | `commands.rs`, `commands/` |
+//! | [`AgentSlot::watch_agents`] | reports the agents of the session after every change | `agents.rs` |
 //! | [`permissions()`], [`Roots`] | what agents may touch | `permissions.rs`, `roots.rs`, `lookup.rs`, `secret_names.rs` |
-//! | [`connect`], [`connect_again`] | the model of the settings | `model.rs` |
-//! | [`open_database`] | the database, and where its file may be | `database.rs` |
-//! | [`TemporaryFolder`], [`quarantine_folder`] | folders beside the working tree | `temporary.rs`, `quarantine.rs` |
+//! | [`connect`], [`connect_again`] | the configured model | `model.rs` |
+//! | [`open_database`] | the database, and where its file is allowed to be | `database.rs` |
+//! | [`TemporaryFolder`], [`quarantine_folder`] | folders outside the working tree | `temporary.rs`, `quarantine.rs` |
 //!
-//! A front end claims an agent, opens its session and runs the service beside its own work:
+//! A front end claims an agent, opens its session and runs the service alongside its own work:
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -30,7 +30,7 @@
 //! let (session, service) = slot.open(choice, Arc::new(|event| drop(event))).await?;
 //! let say = async {
 //!     let reply = session.execute(Request { agent, command: Command::Say { text: "hello".into() } }).await;
-//!     // Without a session to order more, the service ends with the turn.
+//!     // Once the session is dropped, the service ends with the turn.
 //!     drop(session);
 //!     reply
 //! };
@@ -42,10 +42,10 @@
 //!
 //! # Invariants
 //!
-//! - Nothing is printed and no variable is read: values come in, replies and notes go out.
-//! - Every command is answered by a typed reply or a [`CommandError`](ikigai_protocol::CommandError).
-//! - What opens a session fails with `anyhow`: it passes on errors of six crates and of the system, and every front end prints
-//!   them with their causes and ends.
+//! - Nothing is printed and no variable is read: values go in, replies and notes come out.
+//! - Every command returns a typed reply or a [`CommandError`](ikigai_protocol::CommandError).
+//! - Opening a session returns `anyhow` errors: they come from six crates and the system, and every
+//!   front end prints them with their causes and exits.
 
 #![forbid(unsafe_code)]
 

@@ -1,22 +1,22 @@
-//! The way that a path takes through folders and links.
+//! Resolving a path through folders and links.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The way to a file as the system goes it, link by link.
+/// A path resolved as the kernel does it, link by link.
 pub(crate) struct Lookup {
-    /// The folders in which a name was looked up, without links. A process that can write to one of them can change where
-    /// the path leads.
+    /// The real paths of the folders in which a name was looked up. A process that can write to one
+    /// of them can change where the path leads.
     pub(crate) folders: Vec<PathBuf>,
-    /// Where it leads, whether or not something is there.
+    /// Where the path leads, whether or not the file exists.
     pub(crate) end: PathBuf,
-    /// The links on the way.
+    /// The links that were followed.
     pub(crate) links: Vec<PathBuf>,
 }
 
 impl Lookup {
     pub(crate) fn of(path: &Path) -> Lookup {
-        /// The system follows no more.
+        /// Linux follows no more.
         const MOST_LINKS: usize = 40;
         let (folders, links) = (Vec::new(), Vec::new());
         let mut lookup = Lookup { folders, end: PathBuf::from("/"), links };

@@ -1,4 +1,4 @@
-//! The model that the configuration chooses.
+//! The configured model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use ikigai_providers::{
 use crate::environment::Environment;
 use crate::selection::last_model;
 
-/// The model to talk to. Nothing is connected yet.
+/// The configured model. No connection is made yet.
 ///
 /// # Errors
-/// When the settings choose none.
+/// When no model is configured.
 pub fn connect(environment: &Environment) -> Result<Model, ModelError> {
     Ok(connect_chosen(environment, &environment.settings.model()?))
 }
 
-/// The same for a session that may be continued: where no model is chosen, it keeps its own.
+/// Like [`connect`], but without a configured model a continued session keeps its own.
 ///
 /// # Errors
-/// When there is none either.
+/// When the session has none either.
 pub async fn connect_again(environment: &Environment) -> Result<Model, ModelError> {
     let why = match connect(environment) {
         Err(why @ (ModelError::NotConnected | ModelError::NoModelName { .. })) => why,
@@ -35,13 +35,13 @@ pub async fn connect_again(environment: &Environment) -> Result<Model, ModelErro
     chosen.map(|chosen| connect_chosen(environment, &chosen)).ok_or(why)
 }
 
-/// The same for a model that was chosen; its key is in a variable.
+/// A given model, with its key from the environment.
 pub(crate) fn connect_chosen(environment: &Environment, chosen: &ModelSettings) -> Model {
     let key = chosen.key_variable.as_deref().and_then(|name| environment.variable(name));
     connect_with(environment, chosen, key.map(Secret::new))
 }
 
-/// The model to talk to, with this key.
+/// A given model with a given key.
 pub fn connect_with(
     environment: &Environment,
     chosen: &ModelSettings,
@@ -57,7 +57,7 @@ pub fn connect_with(
     Model { client, name: chosen.name.clone(), label: chosen.label() }
 }
 
-/// How many tokens fit into the context of a model, where that is known.
+/// The size of a model's context in tokens, if known.
 pub fn context_tokens(name: &str) -> Option<u64> {
     ModelFacts::of(name).context_tokens
 }
@@ -71,7 +71,7 @@ fn provider(format: WireFormat) -> Arc<dyn Provider> {
     }
 }
 
-/// Why there is no model, and what to do about it at a command line.
+/// Explains why there is no model, and how to connect one from the command line.
 pub fn explain(error: ModelError) -> anyhow::Error {
     match error {
         ModelError::NotConnected => {
@@ -85,7 +85,7 @@ pub fn explain(error: ModelError) -> anyhow::Error {
     }
 }
 
-/// The ways to a model.
+/// How to connect a model.
 pub const HOW_TO_CONNECT: &str =
     "  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1

@@ -1,4 +1,4 @@
-//! The one way to open a session: claim an agent, prepare what it needs, serve it.
+//! The only way to open a session: claim an agent, prepare what it needs, run it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::selection::{find_agent, find_session, place};
 use crate::settings;
 use crate::temporary::TemporaryFolder;
 
-/// How many orders may wait to be taken. The agents take them at once, even while they work.
+/// The queue of orders. Agents accept them immediately, even while they work.
 const ORDERS: usize = 16;
 
 /// How a front end uses a session.
@@ -29,7 +29,7 @@ const ORDERS: usize = 16;
 pub struct SessionOptions {
     /// Whether the user can answer questions.
     pub user: Person,
-    /// What becomes of agents with work to do that no process runs.
+    /// What to do with agents that have work but no process to run them.
     pub free_agents: FreeAgents,
     /// What to open when no session was named.
     pub default: DefaultSession,
@@ -40,19 +40,20 @@ pub struct SessionOptions {
 pub enum DefaultSession {
     /// A new session.
     New,
-    /// The session that runs in this directory, as a further agent; else a new one, until another process starts one.
+    /// Join the session that runs in this directory as another agent. If there is none, a new
+    /// session until another process starts one.
     Join,
 }
 
 impl SessionOptions {
-    /// For a front end with a user who sees questions and answers them.
+    /// For a front end whose user can answer approval requests.
     pub const INTERACTIVE: SessionOptions = SessionOptions {
         user: Person::Present,
         free_agents: FreeAgents::TakenUpLater,
         default: DefaultSession::Join,
     };
 
-    /// For a task that runs without a user: what needs approval is refused.
+    /// For a task that runs without a user: calls that need approval are refused.
     pub const UNATTENDED: SessionOptions = SessionOptions {
         user: Person::Absent,
         free_agents: FreeAgents::TakenUp,
@@ -60,7 +61,7 @@ impl SessionOptions {
     };
 }
 
-/// The mode and model of an agent. When the agent is gone, they hold for the next one.
+/// The mode and model of an agent. If the agent is lost, its replacement keeps them.
 #[derive(Debug, Clone)]
 pub struct AgentChoice {
     /// The mode.
@@ -70,24 +71,24 @@ pub struct AgentChoice {
 }
 
 impl AgentChoice {
-    /// The mode of the settings and a model.
+    /// The configured mode with `model`.
     pub fn new(environment: &Environment, model: Model) -> AgentChoice {
         AgentChoice { mode: settings::mode(&environment.settings), model }
     }
 }
 
-/// An agent that this process may run: its own top-level agent of a session, or one of that agent's children.
+/// An agent that this process may run: its own top-level agent of a session, or a child of it.
 #[derive(Clone)]
 pub struct AgentSlot {
     environment: Arc<Environment>,
     options: SessionOptions,
     seat: Seat,
-    /// Why it is not agent 0/, if the user may wonder.
+    /// Why it is not agent 0/, if the user did not name it.
     note: Option<String>,
 }
 
 impl AgentSlot {
-    /// Claims the agent that the selection of the environment names.
+    /// Claims the agent selected in the environment.
     ///
     /// # Errors
     /// When there is no such session or agent, another process runs it, or the database refuses.
@@ -97,7 +98,7 @@ impl AgentSlot {
     ) -> anyhow::Result<AgentSlot> {
         let store = Arc::new(database::open(environment)?);
         let selection = &environment.selection;
-        // Inside a command of an agent the variables name a session that another process runs.
+        // Inside an agent's command, the variables name a session that another process runs.
         let named = selection.session.as_deref().filter(|_| !selection.inside_agent);
         let which = match named {
             Some(named) => Which::Named(find_session(&store, named).await?),
@@ -117,7 +118,7 @@ impl AgentSlot {
         Ok(slot)
     }
 
-    /// Claims an agent of a session: the one that is named, else the lowest that no process runs.
+    /// Claims an agent of a session: `agent` if given, else the lowest that no process runs.
     ///
     /// # Errors
     /// When another process runs it, or the database refuses.
@@ -134,7 +135,7 @@ impl AgentSlot {
         Ok(AgentSlot { environment: Arc::clone(environment), options, seat, note: None })
     }
 
-    /// Claims a further agent of the same session.
+    /// Claims another agent of the same session.
     ///
     /// # Errors
     /// When the database refuses.
@@ -142,7 +143,7 @@ impl AgentSlot {
         self.claim_like(Which::Beside(self.session())).await
     }
 
-    /// Claims an agent of another session instead, unless this one was started in the meantime.
+    /// Claims an agent of another session instead, unless this session has been started since.
     ///
     /// # Errors
     /// When the database refuses.
@@ -159,7 +160,7 @@ impl AgentSlot {
         AgentSlot::claim_in(&self.environment, self.options, store, which, None).await
     }
 
-    /// Why this is another agent than 0/, unless it was named.
+    /// Why this is not agent 0/, unless the user named the agent.
     async fn substitute(&self) -> anyhow::Result<Option<String>> {
         let (agent, first) = (self.agent(), AgentId::top_level(0));
         if *agent == first || self.environment.selection.agent.is_some() {
@@ -190,7 +191,7 @@ impl AgentSlot {
         self.seat.is_made()
     }
 
-    /// What it was claimed with.
+    /// The environment that it was claimed with.
     pub fn environment(&self) -> &Arc<Environment> {
         &self.environment
     }
@@ -203,7 +204,8 @@ impl AgentSlot {
         &self.seat
     }
 
-    /// Opens the session: prepares tools, permissions and sandbox. Nothing runs before the service does.
+    /// Opens the session: prepares tools, permissions and sandbox. Nothing runs until the service
+    /// runs.
     ///
     /// # Errors
     /// When a folder cannot be opened, or a rule of the settings is wrong.
@@ -230,7 +232,7 @@ impl AgentSlot {
         Ok((OpenSession { slot: self, permissions, models, sandbox, orders }, service))
     }
 
-    /// The tools of agents, and what they may touch.
+    /// The agents' tools and permissions.
     fn toolbox(&self, temporary: &TemporaryFolder) -> anyhow::Result<Toolbox> {
         let (environment, temporary) = (&self.environment, temporary.path());
         let variables = environment.for_commands_of(self.session(), temporary);
@@ -256,7 +258,8 @@ impl AgentSlot {
     }
 }
 
-/// A session that a front end talks to. When it is dropped, the service ends as soon as the agents are idle.
+/// A session that a front end sends requests to. Once it is dropped, the service ends as soon as
+/// the agents are idle.
 pub struct OpenSession {
     pub(crate) slot: AgentSlot,
     pub(crate) permissions: Arc<Permissions>,
@@ -266,7 +269,7 @@ pub struct OpenSession {
 }
 
 impl OpenSession {
-    /// The agent that this process runs, and its session.
+    /// The agent that this process runs, with its session.
     pub fn slot(&self) -> &AgentSlot {
         &self.slot
     }
@@ -276,7 +279,7 @@ impl OpenSession {
         &self.sandbox
     }
 
-    /// The mode and model in force.
+    /// The current mode and model.
     pub fn choice(&self) -> AgentChoice {
         let model = self.models.of(self.slot.agent());
         AgentChoice { mode: self.permissions.mode(), model }
@@ -287,7 +290,7 @@ impl OpenSession {
     }
 }
 
-/// What runs the agents of a session.
+/// Runs the agents of a session.
 pub struct AgentService {
     slot: AgentSlot,
     equipment: Equipment,
@@ -299,17 +302,19 @@ pub struct AgentService {
 /// Why a service ended.
 #[derive(Debug)]
 pub enum ServiceEnd {
-    /// It was told to stop, or nothing was left to do.
+    /// It was stopped, or had nothing left to do.
     Finished,
-    /// Another process has taken the agent, or the agent was killed, as the error says.
-    /// [`AgentSlot::claim_another`] continues.
+    /// Another process took over the agent, or the agent was killed; the error says which. Continue
+    /// with [`AgentSlot::claim_another`].
     AgentLost(StoreError),
-    /// Another process has started a session here, and nothing was said in this one. [`AgentSlot::join`] continues.
+    /// Another process started a session in this directory before this one had a message. Continue
+    /// with [`AgentSlot::join`].
     OtherSession(SessionId),
 }
 
 impl AgentService {
-    /// Runs the agents until `stop` is cancelled, which interrupts their turns, or one of the other ends comes.
+    /// Runs the agents until `stop` is cancelled, which interrupts their turns, or until the
+    /// service ends for another reason.
     ///
     /// # Errors
     /// When the database refuses.
@@ -336,7 +341,7 @@ impl AgentService {
     }
 }
 
-/// Waits until a session runs here that could be joined, while the own one is not started.
+/// Waits for a session in this directory that can be joined, as long as our own is not started.
 async fn other_session(slot: &AgentSlot) -> SessionId {
     match slot.options.default == DefaultSession::Join && !slot.environment.selection.new {
         true => slot.seat.overtaken().await,

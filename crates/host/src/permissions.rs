@@ -1,4 +1,4 @@
-//! What agents may touch, by command line and configuration.
+//! The permissions of agents, from command line and configuration.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -34,16 +34,17 @@ pub fn permissions(
     sandbox.unprotected.extend(temporary.map(Path::to_owned));
     let tree = tree.hiding(sandbox.hidden.iter().cloned());
     if settings::mode(settings) != Mode::Full {
-        require_firm_ways(&settings::own_places(settings)?, &sandbox)?;
+        require_stable_paths(&settings::own_places(settings)?, &sandbox)?;
     }
-    make_own_folders(&settings.folders().own(), &tree)?;
+    create_own_folders(&settings.folders().own(), &tree)?;
     let rules = settings::rules(settings)?;
     Ok(Arc::new(Permissions::new(settings::mode(settings), rules, tree, sandbox, user)))
 }
 
-/// Refuses to work where a link leads to what is our own and commands can write around that link: one could put a folder in
-/// its place, and with it the settings of the next start. A sandbox can hide a folder, but not fix a link.
-fn require_firm_ways(own: &[PathBuf], sandbox: &Sandbox) -> anyhow::Result<()> {
+/// Refuses to start if a link leads to ikigai's own files and commands can replace that link: a
+/// command could put a folder in its place, with the settings for the next start. A sandbox can
+/// hide a folder, but cannot pin a link.
+fn require_stable_paths(own: &[PathBuf], sandbox: &Sandbox) -> anyhow::Result<()> {
     let can_be_replaced = |link: &PathBuf| {
         let is_in = |place: &Path| link.starts_with(place) && link != place;
         sandbox.write.iter().any(|root| is_in(root.path()))
@@ -62,8 +63,9 @@ fn require_firm_ways(own: &[PathBuf], sandbox: &Sandbox) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A command could make what is not there to be hidden, and with it the settings of the next start.
-fn make_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
+/// Creates our own folders where they would be missing: a folder that does not exist cannot be
+/// hidden, so a command could create it with the settings for the next start.
+fn create_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
     for folder in folders.iter().filter(|folder| tree.is_hidden(folder)) {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.with_context(|| format!("cannot make {}", folder.display()))?;
@@ -71,7 +73,7 @@ fn make_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The sandbox of commands in the working tree.
+/// The sandbox for commands in the working tree.
 ///
 /// # Errors
 /// When a folder cannot be opened.
@@ -79,7 +81,7 @@ pub fn sandbox_here(environment: &Environment) -> anyhow::Result<Sandbox> {
     sandbox(environment, environment.roots()?.tree().collect())
 }
 
-/// The sandbox of commands. What the configuration names and does not exist is reported by `ikigai doctor`.
+/// The sandbox for commands. `ikigai doctor` reports configured paths that do not exist.
 fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbox> {
     let settings = &environment.settings;
     let open = |places: Vec<PathBuf>| places.into_iter().filter_map(|path| Root::open(&path).ok());
@@ -90,11 +92,11 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     if let Some(home) = settings.folders().home() {
         hidden.extend(secret_places(home));
     }
-    // Some desktops keep it outside of the home directory, under a new name each time.
+    // Some desktops keep it outside the home directory, under a new name each time.
     let x_authority = environment.variable("XAUTHORITY").map(PathBuf::from);
     hidden.extend(x_authority.filter(|path| path.is_absolute()));
-    // Even where links lead now: a command that can replace such a link would uncover what it led to.
-    // Most of them are not there, and to see that is one call.
+    // Hide the targets of links too: a command that can replace such a link would expose its
+    // target. Most paths do not exist, and checking that is one call.
     let there = hidden.iter().filter(|path| path.symlink_metadata().is_ok());
     let real = there.filter_map(|path| path.canonicalize().ok().filter(|real| real != path));
     let real: Vec<PathBuf> = real.collect();

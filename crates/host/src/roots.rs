@@ -1,4 +1,5 @@
-//! The folders that agents can write: opened once, for the check against what the session knows and for all that follows.
+//! The folders that agents can write: opened once, so that the folders checked against the session
+//! are the folders used.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,13 +10,13 @@ use ikigai_tools::{LastingIdentity, Root};
 
 use crate::environment::Environment;
 
-/// The folders of the working tree, and what `sandbox.write` names. The folder for temporary files is not among them.
+/// The folders of the working tree and of `sandbox.write`, without the folder for temporary files.
 pub struct Roots {
     tree: Vec<NamedRoot>,
     write: Vec<NamedRoot>,
 }
 
-/// A root with its path as the user wrote it. That may be a link, which can lead elsewhere tomorrow.
+/// A root with its path as the user typed it. The path may be a link, whose target can change.
 struct NamedRoot {
     path: PathBuf,
     root: Root,
@@ -29,23 +30,23 @@ impl Roots {
             Ok(NamedRoot { path: path.clone(), root })
         };
         let tree = environment.tree_folders().zip(&environment.typed_folders).map(open);
-        // What does not exist is reported by `ikigai doctor`.
+        // `ikigai doctor` reports folders that do not exist.
         let open = |path: PathBuf| Some(NamedRoot { root: Root::open(&path).ok()?, path });
         let write = environment.settings.paths("sandbox.write").into_iter().filter_map(open);
         Ok(Roots { tree: tree.collect::<anyhow::Result<_>>()?, write: write.collect() })
     }
 
-    /// The working tree: where ikigai was started, and the folders that were added.
+    /// The working tree: the working directory and the added folders.
     pub(crate) fn tree(&self) -> impl Iterator<Item = Root> {
         self.tree.iter().map(|named| named.root.clone())
     }
 
-    /// What `sandbox.write` names and is there.
+    /// The folders of `sandbox.write` that exist.
     pub(crate) fn write(&self) -> impl Iterator<Item = Root> {
         self.write.iter().map(|named| named.root.clone())
     }
 
-    /// All folders as a session knows them: by their paths without links, and as the user wrote them.
+    /// All folders as a session stores them: by real path, and by the path that the user typed.
     pub fn folders(&self) -> Arc<[RootFolder]> {
         let named = self.tree.iter().chain(&self.write);
         named
@@ -55,7 +56,7 @@ impl Roots {
     }
 }
 
-/// What is found under a path now, as a session knows folders; `None` where nothing can be opened.
+/// The folder currently at a path, as a session stores folders; `None` if it cannot be opened.
 pub fn find_folder(path: &Path) -> Option<RootFolder> {
     Some(folder_at(path, &Root::open(path).ok()?))
 }

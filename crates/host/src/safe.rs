@@ -1,14 +1,15 @@
-//! Text of models, files and strangers as a terminal may get it.
+//! Making untrusted text safe for a terminal.
 
 use std::fmt::Display;
 
-/// Text that cannot move the cursor, change a colour, ring a bell or turn round the order in which other text is shown.
+/// Replaces characters that could move the cursor, change colours, ring the bell or reorder other
+/// text.
 pub fn safe(text: &str) -> String {
     text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
 }
 
-/// The same for JSON, which keeps its meaning: `serde_json` escapes the control characters of ASCII but for DEL,
-/// and none of the others, such as U+009B, which starts an escape sequence.
+/// Escapes such characters in JSON, which keeps its meaning. `serde_json` escapes the ASCII control
+/// characters except DEL, and no others such as U+009B, which starts an escape sequence.
 pub fn safe_json(json: impl Display) -> String {
     let json = json.to_string();
     if json.chars().all(is_harmless) {

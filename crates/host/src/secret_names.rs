@@ -1,11 +1,11 @@
-//! Variables that look like secrets by their names.
+//! Recognizing variables that look like secrets.
 //!
-//! A command in the sandbox has no use for most of them, and could leak them. There is no list of all names in use, so
-//! this goes by their parts; `sandbox.env` lets single ones through.
+//! Commands in the sandbox rarely need them and could leak them. There is no complete list of such
+//! names, so parts of names are matched; `sandbox.env` allows exceptions.
 
 use std::ffi::OsStr;
 
-/// What stands somewhere in such a name.
+/// Parts that can occur anywhere in the name of a secret.
 const PARTS: [&str; 10] = [
     "TOKEN",
     "SECRET",
@@ -16,11 +16,11 @@ const PARTS: [&str; 10] = [
     "APIKEY",
     "ACCESSKEY",
     "PRIVATEKEY",
-    // Of 1Password.
+    // 1Password.
     "OP_SESSION_",
 ];
 
-/// What such a name ends with.
+/// Endings of the names of secrets.
 const ENDS: [&str; 15] = [
     "_AUTH",
     "_CONNECTION_STRING",
@@ -35,13 +35,13 @@ const ENDS: [&str; 15] = [
     "_PWD",
     "_WEBHOOK",
     "_WEBHOOK_URL",
-    // It opens the vault of Bitwarden.
+    // Unlocks a Bitwarden vault.
     "BW_SESSION",
     "SSHPASS",
 ];
 
-/// Whether a variable looks like a secret, by its name, or since its value is an address with a password. Commands with
-/// the network need that of a proxy.
+/// Whether a variable looks like a secret: by its name, or because its value is a URL with a
+/// password. Proxy URLs are exempt, since commands with network access need them.
 pub(crate) fn looks_secret(variable: &OsStr, value: &OsStr) -> bool {
     let name = variable.to_string_lossy().to_ascii_uppercase();
     PARTS.iter().any(|part| name.contains(part))
@@ -49,7 +49,7 @@ pub(crate) fn looks_secret(variable: &OsStr, value: &OsStr) -> bool {
         || (!name.ends_with("_PROXY") && has_password(&value.to_string_lossy()))
 }
 
-/// `scheme://user:password@host`
+/// Matches `scheme://user:password@host`.
 fn has_password(value: &str) -> bool {
     value.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which session and which agent are meant: by an ID, the start of one, or a name.
+//! Selecting a session and an agent by ID, ID prefix or name.
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{Agent, Location, Process, State, Store, StoreError};
@@ -6,18 +6,18 @@ use ikigai_store::{Agent, Location, Process, State, Store, StoreError};
 use crate::database;
 use crate::environment::Environment;
 
-/// The session and agent that were named, by an option or by the command of an agent in which this process runs.
+/// The session and agent named by options, or by the agent's command in which this process runs.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// The start of the session's ID.
     pub session: Option<String>,
     /// The agent's ID or name.
     pub agent: Option<String>,
-    /// The latest session is continued.
+    /// Continue the latest session.
     pub continues: bool,
-    /// No running session is joined.
+    /// Start a new session even if one is running.
     pub new: bool,
-    /// This process runs inside a command of an agent, and acts as that agent.
+    /// This process runs inside an agent's command and acts as that agent.
     pub inside_agent: bool,
 }
 
@@ -41,7 +41,7 @@ pub async fn find_session(store: &Store, named: &str) -> anyhow::Result<SessionI
     }
 }
 
-/// Says what to do where the store, which does not know the commands of the program, cannot.
+/// Adds what to do to errors of the store, which does not know the program's commands.
 pub fn explain(error: StoreError) -> anyhow::Error {
     match error {
         StoreError::AgentNotFound(_) => {
@@ -51,7 +51,7 @@ pub fn explain(error: StoreError) -> anyhow::Error {
     }
 }
 
-/// Where this process works.
+/// The machine and directory of this process.
 pub fn place(environment: &Environment) -> Location {
     Location {
         machine: Process::current().machine,
@@ -59,7 +59,7 @@ pub fn place(environment: &Environment) -> Location {
     }
 }
 
-/// The session that was named, or the latest one of the directory, unless a new one is wanted.
+/// The named session, or the latest in the directory, unless a new one is wanted.
 ///
 /// # Errors
 /// When the named one does not exist, or the database refuses.
@@ -74,7 +74,7 @@ pub async fn existing_session(
     }
 }
 
-/// The agent that is meant: by its ID, or by the name of one that is alive in the session.
+/// Finds an agent by its ID, or by the name of a living agent of the session.
 ///
 /// # Errors
 /// When it is neither, or the database refuses.
@@ -88,17 +88,17 @@ pub async fn find_agent(
     let agents = store.agents(session).await?;
     let is_meant =
         |agent: &&Agent| agent.state != State::Dead && agent.name.as_deref() == Some(named);
-    // A living agent's name means one.
+    // Names are unique among living agents.
     agents.iter().find(is_meant).map_or(parsed, |agent| Ok(agent.id.clone()))
 }
 
-/// The model that last answered in the session that is continued, if there is one.
+/// The model last used in the session that is continued, if any.
 pub(crate) async fn last_model(environment: &Environment) -> Option<String> {
     let chosen = &environment.selection;
     if chosen.inside_agent || !(chosen.continues || chosen.session.is_some()) {
         return None;
     }
-    // Whatever is wrong with it is said when the agent is claimed.
+    // Errors here are reported when the agent is claimed.
     let store = database::open(environment).ok()?;
     let session = match chosen.session.as_deref() {
         Some(named) => find_session(&store, named).await.ok()?,
@@ -113,10 +113,10 @@ pub(crate) async fn last_model(environment: &Environment) -> Option<String> {
     agents.iter().filter(is_meant).find_map(|agent| agent.model.clone())
 }
 
-/// An agent's ID as it is typed, with its last slash or without.
+/// Parses an agent's ID, with or without its trailing slash.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not an agent's ID.
 pub fn parse_agent(named: &str) -> anyhow::Result<AgentId> {
     let slashed = format!("{}/", named.trim_end_matches('/'));
     AgentId::parse(&slashed).map_err(|_| {

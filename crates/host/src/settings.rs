@@ -1,4 +1,4 @@
-//! The configuration, in the types of the crates that follow it.
+//! The configuration, converted to the types of the other crates.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use ikigai_tools::{
     CORE, Decision, Dispatcher, Mode, OutputSize, Owners, Rule, Tool, path_pattern, project_folders,
 };
 
-/// The tools that settings can name.
+/// The tools that can be named in settings.
 pub fn known_tools() -> KnownTools {
     let tools = catalogue();
     let names = tools.declarations().map(|tool| tool.name.clone()).collect();
@@ -24,7 +24,7 @@ pub fn known_tools() -> KnownTools {
     KnownTools { names, core: CORE.map(str::to_owned).to_vec(), commands, check_pattern }
 }
 
-/// Where the file of the project of `directory` may be.
+/// The possible project files for `directory`.
 pub fn project_files(directory: &Path) -> Vec<ProjectFile> {
     let owners = Owners::of(directory);
     let file = |folder| ProjectFile::in_folder(folder, |path| owners.check(path).is_err());
@@ -39,17 +39,17 @@ pub fn tools(settings: &Settings) -> Dispatcher<Step> {
     }
 }
 
-/// How much of an output a model gets.
+/// The limit on outputs that a model gets.
 pub fn output_size(settings: &Settings) -> OutputSize {
     OutputSize::clamped(settings.number("max_output_size") as usize)
 }
 
-/// What agents may do without a rule.
+/// The configured mode.
 pub fn mode(settings: &Settings) -> Mode {
     Mode::parse(settings.text("mode")).unwrap_or(Mode::Work)
 }
 
-/// The user's rules, in their order.
+/// The user's rules, in order.
 pub fn rules(settings: &Settings) -> anyhow::Result<Vec<Rule>> {
     let tools = catalogue();
     let rules = settings.rules().iter().flat_map(|rule| {
@@ -63,14 +63,14 @@ pub fn rules(settings: &Settings) -> anyhow::Result<Vec<Rule>> {
     rules.collect()
 }
 
-/// The patterns of a rule, `~` replaced in paths. Commands are matched as they are written.
+/// The patterns of a rule, with `~` expanded in paths but not in commands.
 fn patterns(rule: &RuleEntry, effects: &[EffectKind], home: Option<&Path>) -> Vec<String> {
     let is_path = !effects.contains(&EffectKind::Command);
     let in_home = rule.pattern.strip_prefix("~/").filter(|_| is_path);
     let (Some(rest), Some(home)) = (in_home, home) else {
         return vec![rule.pattern.clone()];
     };
-    // A file is known by where it really is, and may be denied by how it is named.
+    // Files are checked by real path, and may also be denied by the path used.
     let real = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     let full = |home: &Path| format!("{}{rest}", path_pattern(&home.join("")));
     let mut patterns = vec![full(&real), full(home)];
@@ -78,17 +78,17 @@ fn patterns(rule: &RuleEntry, effects: &[EffectKind], home: Option<&Path>) -> Ve
     patterns
 }
 
-/// How many notifications and requests there are until the user speaks again.
+/// The limits on notifications and requests per user message.
 pub fn budget(settings: &Settings) -> Budget {
     Budget { wakes: settings.number("mail.max_wakes"), requests: settings.number("max_requests") }
 }
 
-/// How many agents a session may have.
+/// The limits on the agents of a session.
 pub fn agent_limits(settings: &Settings) -> AgentLimits {
     AgentLimits { agents: settings.number("max_agents"), depth: settings.number("max_depth") }
 }
 
-/// When agents are notified of mail.
+/// When agents are notified about mail.
 pub fn notify(settings: &Settings) -> Notify {
     match settings.text("mail.notify") {
         "boundary" => Notify::Boundary,
@@ -96,10 +96,11 @@ pub fn notify(settings: &Settings) -> Notify {
     }
 }
 
-/// Where ikigai keeps its own files: its folders, and the user's file and those of an embedded database elsewhere.
+/// The paths of ikigai's own files: its folders, the user's configuration file and the files of an
+/// embedded database.
 pub fn own_places(settings: &Settings) -> anyhow::Result<Vec<PathBuf>> {
     let mut places = settings.folders().own();
-    // Where it is elsewhere, or its name in our folder is a link.
+    // It may be elsewhere, or a link in our folder.
     places.extend(settings.user_file().map(Path::to_owned));
     if let Ok(url) = settings.database_url() {
         places.extend(database_files(url.expose())?);

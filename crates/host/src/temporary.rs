@@ -1,7 +1,7 @@
-//! The folder for temporary files: one for file tools and commands alike.
+//! The folder for temporary files, shared by file tools and commands.
 //!
-//! It is in a folder that only the user can write to: names in a folder that is open to all can be taken by others
-//! first. It never lies in a folder that agents can write otherwise.
+//! Its parent is writable by the user only: in a world-writable folder, another user could take the
+//! name first. It is never inside a folder that agents can write anyway.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -19,69 +19,70 @@ use crate::environment::Environment;
 /// A folder that exists as long as a process uses it.
 pub struct TemporaryFolder {
     path: PathBuf,
-    /// Held by every process that uses the folder; the last one gets it alone.
+    /// Shared by every process that uses the folder; the last one can lock it exclusively.
     lock: OwnedFd,
-    leaving: Leaving,
+    on_last_exit: OnLastExit,
 }
 
-/// What the last process does with the folder.
+/// What the last process does with the folder when it exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leaving {
-    /// Removes it with all that is in it.
-    Removed,
-    /// Removes its caches, and the folder if it is empty then: a session continues where it was left.
-    KeptUnlessEmpty,
+enum OnLastExit {
+    /// Removes the folder and its contents.
+    Remove,
+    /// Removes the caches, and the folder if it is empty afterwards, so that a session can
+    /// continue.
+    KeepUnlessEmpty,
 }
 
 impl TemporaryFolder {
-    /// The folder of a session, for all its processes.
+    /// The folder of a session, shared by its processes.
     pub(crate) fn of_session(
         environment: &Environment,
         session: SessionId,
     ) -> anyhow::Result<TemporaryFolder> {
-        let (name, leaving) = (session.to_string(), Leaving::KeptUnlessEmpty);
-        first_place(environment, |place| TemporaryFolder::open(place, &name, leaving))
+        let (name, on_last_exit) = (session.to_string(), OnLastExit::KeepUnlessEmpty);
+        first_place(environment, |place| TemporaryFolder::open(place, &name, on_last_exit))
     }
 
     /// A folder for this process alone.
     ///
     /// # Errors
-    /// When no place is fit for it.
+    /// When no suitable place is found.
     pub fn of_process(environment: &Environment) -> anyhow::Result<TemporaryFolder> {
-        let (name, leaving) = (Uuid::now_v7().to_string(), Leaving::Removed);
-        first_place(environment, |place| TemporaryFolder::open(place, &name, leaving))
+        let (name, on_last_exit) = (Uuid::now_v7().to_string(), OnLastExit::Remove);
+        first_place(environment, |place| TemporaryFolder::open(place, &name, on_last_exit))
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    fn open(place: &Path, name: &str, leaving: Leaving) -> anyhow::Result<TemporaryFolder> {
-        /// The last process may remove a folder just as this one makes it.
+    fn open(place: &Path, name: &str, on_last_exit: OnLastExit) -> anyhow::Result<TemporaryFolder> {
+        /// The last process may remove the folder while this one creates it.
         const ATTEMPTS: usize = 100;
-        let mut attempt = take(place, name);
+        let mut attempt = create_and_lock(place, name);
         for _ in 1..ATTEMPTS {
             if attempt.is_ok() {
                 break;
             }
-            attempt = take(place, name);
+            attempt = create_and_lock(place, name);
         }
         let (path, lock) = attempt?;
-        Ok(TemporaryFolder { path, lock, leaving })
+        Ok(TemporaryFolder { path, lock, on_last_exit })
     }
 }
 
-/// A folder in which things are kept for the user where there is no better place for them.
-pub(crate) fn lasting_folder(environment: &Environment, name: &str) -> anyhow::Result<PathBuf> {
+/// A permanent folder among the temporary files, if there is no better place.
+pub(crate) fn permanent_folder(environment: &Environment, name: &str) -> anyhow::Result<PathBuf> {
     first_place(environment, |place| {
         let path = own_folder(place)?.join(name);
-        make(&path)?;
+        create(&path)?;
         Ok(path)
     })
 }
 
-/// Takes the first place for temporary files that will do.
+/// Opens the first suitable place for temporary files.
 fn first_place<T>(
     environment: &Environment,
     open: impl Fn(&Path) -> anyhow::Result<T>,
@@ -115,24 +116,24 @@ impl Drop for TemporaryFolder {
         if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return;
         }
-        // What cannot be removed is left to the system.
-        let _ = match self.leaving {
-            Leaving::Removed => fs::remove_dir_all(&self.path),
-            Leaving::KeptUnlessEmpty => {
-                // They can be large, and tools fill them again.
+        // The system cleans up what cannot be removed here.
+        let _ = match self.on_last_exit {
+            OnLastExit::Remove => fs::remove_dir_all(&self.path),
+            OnLastExit::KeepUnlessEmpty => {
+                // Caches can be large, and tools refill them.
                 let _ = fs::remove_dir_all(self.path.join(CACHE_FOLDER));
                 fs::remove_dir(&self.path)
             }
         };
-        // It is empty when no other process has a folder in it.
+        // It is empty if no other process has a folder in it.
         let _ = self.path.parent().map(fs::remove_dir);
     }
 }
 
-/// Makes the folder, unless it is there, and takes the lock on it.
-fn take(place: &Path, name: &str) -> anyhow::Result<(PathBuf, OwnedFd)> {
+/// Creates the folder if needed, and locks it.
+fn create_and_lock(place: &Path, name: &str) -> anyhow::Result<(PathBuf, OwnedFd)> {
     let path = own_folder(place)?.join(name);
-    make(&path)?;
+    create(&path)?;
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = open(&path, flags, Mode::empty())?;
     flock(&lock, FlockOperation::LockShared)?;
@@ -140,11 +141,11 @@ fn take(place: &Path, name: &str) -> anyhow::Result<(PathBuf, OwnedFd)> {
     Ok((path, lock))
 }
 
-/// The folder in which those of all sessions of the user are.
+/// The parent folder for all sessions of the user.
 fn own_folder(place: &Path) -> anyhow::Result<PathBuf> {
     let user = rustix::process::getuid().as_raw();
     let path = place.join(format!("ikigai-{user}"));
-    make(&path)?;
+    create(&path)?;
     let found = fs::symlink_metadata(&path)?;
     anyhow::ensure!(
         found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0,
@@ -154,7 +155,7 @@ fn own_folder(place: &Path) -> anyhow::Result<PathBuf> {
     Ok(path.canonicalize()?)
 }
 
-fn make(path: &Path) -> anyhow::Result<()> {
+fn create(path: &Path) -> anyhow::Result<()> {
     let made = fs::DirBuilder::new().mode(0o700).create(path);
     match made {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
@@ -173,7 +174,8 @@ mod tests {
     #[test]
     fn the_folder_of_a_session_goes_with_the_last_process_unless_something_is_in_it() {
         let place = tempfile::tempdir().unwrap();
-        let open = || TemporaryFolder::open(place.path(), "x", Leaving::KeptUnlessEmpty).unwrap();
+        let open =
+            || TemporaryFolder::open(place.path(), "x", OnLastExit::KeepUnlessEmpty).unwrap();
         let (first, second) = (open(), open());
         let path = first.path().to_owned();
         fs::create_dir_all(path.join("ikigai-caches/npm")).unwrap();
@@ -191,7 +193,7 @@ mod tests {
     #[test]
     fn the_folder_of_a_process_is_removed_with_all_that_is_in_it() {
         let place = tempfile::tempdir().unwrap();
-        let folder = TemporaryFolder::open(place.path(), "x", Leaving::Removed).unwrap();
+        let folder = TemporaryFolder::open(place.path(), "x", OnLastExit::Remove).unwrap();
         fs::write(folder.path().join("file"), "x").unwrap();
         drop(folder);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
@@ -204,7 +206,7 @@ mod tests {
         let own = place.path().join(format!("ikigai-{user}"));
         fs::DirBuilder::new().mode(0o700).create(&own).unwrap();
         fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
-        let Err(error) = TemporaryFolder::open(place.path(), "x", Leaving::Removed) else {
+        let Err(error) = TemporaryFolder::open(place.path(), "x", OnLastExit::Remove) else {
             panic!("it was taken");
         };
         assert!(error.to_string().contains("is not a folder of yours alone"), "{error}");

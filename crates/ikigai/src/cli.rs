@@ -24,10 +24,10 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads the arguments of the process. What is wrong with them ends it.
+    /// Parses the arguments of the process. Exits with a message if they are wrong.
     pub(crate) fn read() -> Cli {
         let cli = Cli::parse();
-        if cli.options.new && cli.command.as_ref().is_some_and(Command::needs_a_past) {
+        if cli.options.new && cli.command.as_ref().is_some_and(Command::needs_existing_session) {
             let wrong =
                 "--new cannot be used with this command: a new session would have nothing for it";
             Cli::command().error(ErrorKind::ArgumentConflict, wrong).exit();
@@ -52,7 +52,7 @@ A directory has its session, made when it is first needed. You act as its agent
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.";
 
-/// Options that stand before or after the command. An address may hold a password, hence no `Debug`.
+/// Options before or after the command. A URL may contain a password, hence no `Debug`.
 #[derive(Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Options {
@@ -138,8 +138,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether it works on what is in a session already, so that a new one has nothing for it.
-    fn needs_a_past(&self) -> bool {
+    /// Whether the command works on an existing session, so that it has nothing to do in a new one.
+    fn needs_existing_session(&self) -> bool {
         match self {
             Command::Mail(arguments) => !matches!(arguments.action, MailAction::Send { .. }),
             Command::Agents(arguments) => arguments.action.is_none(),

@@ -1,4 +1,4 @@
-//! The one place that reads what the process was given from outside.
+//! The only place that reads the process's surroundings: arguments, variables, directories.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,10 +15,10 @@ use tokio::signal::unix::SignalKind;
 
 use crate::cli::Options;
 
-/// The argument that makes the program its own watchdog.
+/// The argument that starts the program as its own watchdog.
 const WATCHDOG: &str = "__watchdog";
 
-/// The error inside the command of an agent, where the sandbox hides database and configuration.
+/// The error inside an agent's command, where the sandbox hides the database and the configuration.
 pub(crate) const HIDDEN: &str =
     "use the mail tool: the database is out of reach for commands of an agent";
 
@@ -58,8 +58,8 @@ pub(crate) fn read(options: &Options) -> anyhow::Result<Environment> {
     })
 }
 
-/// An environment in which nothing is the user's: the settings are the defaults, and of the variables only
-/// those are kept by which programs are found and texts are shown, with `own` ones over them.
+/// An environment independent of the user's: default settings, only the variables needed to find
+/// programs and display text, and the `own` variables on top.
 pub(crate) fn isolated(
     directory: PathBuf,
     own: impl IntoIterator<Item = (&'static str, OsString)>,
@@ -71,7 +71,7 @@ pub(crate) fn isolated(
     Environment::from_variables(directory, variables, temporary_folder(), watchdog()?)
 }
 
-/// The session and agent that were named. A command of an agent can only act as that agent.
+/// The session and agent that were named. An agent's command can only act as that agent.
 fn selection(
     options: &Options,
     variables: &BTreeMap<OsString, OsString>,
@@ -104,7 +104,7 @@ fn selection(
     })
 }
 
-/// The options that are settings.
+/// The options that override settings.
 fn flags(options: &Options) -> Vec<Flag> {
     [
         ("model", "--model", &options.model),
@@ -128,7 +128,7 @@ fn working_directory(chosen: Option<&Path>) -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-/// A folder of `--add-dir`, seen from where ikigai was started, as every path on the command line.
+/// A folder of `--add-dir`, relative to the current directory like every path on the command line.
 fn added_folder(named: &Path) -> anyhow::Result<PathBuf> {
     let folder = named.canonicalize();
     let folder = folder.with_context(|| format!("cannot add {}", named.display()))?;
@@ -136,7 +136,7 @@ fn added_folder(named: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// A folder as it was typed, links in its path not followed, so that it is called the same however it is typed.
+/// A folder as it was typed: absolute and normalized, but with links in its path kept.
 fn typed_folder(typed: &Path) -> std::io::Result<PathBuf> {
     let mut folder = PathBuf::new();
     for component in std::path::absolute(typed)?.components() {
@@ -148,22 +148,22 @@ fn typed_folder(typed: &Path) -> std::io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Whether the program was started by itself, to watch over commands.
+/// Whether the program was started as its own watchdog.
 pub(crate) fn is_watchdog() -> bool {
     std::env::args_os().nth(1).is_some_and(|argument| argument == WATCHDOG)
 }
 
-/// Which commands it watches over then.
+/// What the watchdog watches.
 pub(crate) fn watch() -> Watch {
     Watch::parse(std::env::args_os().nth(2).as_deref())
 }
 
-/// Where programs put temporary files.
+/// The system's folder for temporary files.
 pub(crate) fn temporary_folder() -> PathBuf {
     std::env::temp_dir()
 }
 
-/// The folders in which programs are looked for, with one more before them.
+/// `PATH` with one more folder in front.
 pub(crate) fn path_with(folder: &Path) -> anyhow::Result<OsString> {
     #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
     let path = std::env::var_os("PATH").filter(|path| !path.is_empty());
@@ -172,29 +172,29 @@ pub(crate) fn path_with(folder: &Path) -> anyhow::Result<OsString> {
     std::env::join_paths(folders).context("a folder with a colon in its name cannot be in PATH")
 }
 
-/// Whether the terminal can do nothing but print lines, as far as it is known.
+/// Whether the terminal can only print lines, going by `TERM`.
 pub(crate) fn is_terminal_dumb() -> bool {
     #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
     let term = std::env::var_os("TERM").filter(|term| !term.is_empty());
     term.is_none_or(|term| term == "dumb")
 }
 
-/// The file of this program, for those who start it by its path.
-pub(crate) fn own_file() -> anyhow::Result<PathBuf> {
+/// The path of this program's executable.
+pub(crate) fn executable() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot find the program's own file")
 }
 
-/// The program that starts as the watchdog: this one.
+/// The watchdog program: this one.
 fn watchdog() -> anyhow::Result<WatchdogProgram> {
-    // On Linux this works even after the file was replaced by a newer version or deleted.
+    // On Linux this works even after the file was deleted or replaced by a newer version.
     #[cfg(target_os = "linux")]
     let path = PathBuf::from("/proc/self/exe");
     #[cfg(not(target_os = "linux"))]
-    let path = own_file()?;
+    let path = executable()?;
     Ok(WatchdogProgram { path, argument: WATCHDOG.into() })
 }
 
-/// Whether the process was started with a signal ignored, as `nohup` does with SIGHUP: then it stays so.
+/// Whether the process was started with this signal ignored, as `nohup` does with SIGHUP.
 pub(crate) fn is_ignored(signal: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -203,13 +203,13 @@ pub(crate) fn is_ignored(signal: SignalKind) -> bool {
         .is_ok_and(|bit| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
 }
 
-/// Keeps other processes of the user, commands of agents among them, from reading our memory and
-/// environment. Root can all the same.
+/// Keeps other processes of the user, including agents' commands, from reading our memory and
+/// environment. Root still can.
 pub(crate) fn hide_memory() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // It cannot fail with this value; if it did, there would be nothing to do about it.
+        // It cannot fail with this value, and there would be nothing to do if it did.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }

@@ -1,8 +1,8 @@
-//! How the program ends.
+//! Exit codes.
 
 use std::process::ExitCode;
 
-/// What the shell is told. Most wrong usage is told by the command line's parser, with the same code.
+/// The result of the program. clap reports most usage errors itself, with the same exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,

@@ -1,12 +1,13 @@
-//! `ikigai` on a terminal, line by line: the prompt, the answer as it streams, calls and results as lines.
+//! `ikigai` on a terminal, line by line: the prompt, the streaming answer, calls and results as
+//! lines.
 //!
-//! The terminal itself edits the line and turns Ctrl-C into a signal. The agents run beside it: what was typed goes to the
-//! session, and their events are printed.
+//! The terminal edits the line and turns Ctrl-C into a signal. Agents run concurrently: input goes
+//! to the session, and its events are printed.
 
 mod answer;
 mod commands;
+mod input;
 mod screen;
-mod typed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,12 +24,12 @@ use crate::exit::Exit;
 use crate::print;
 use crate::question::HOW_TO_ANSWER;
 use crate::session::{claim, how_to_continue};
-use crate::signals::{self, Caught, Signals};
+use crate::signals::{self, Signals, StopSignal};
 
 use answer::parse_answer;
 use commands::Next;
+use input::{Input, read_lines};
 use screen::Screen;
-use typed::{Typed, read_lines};
 
 const TOO_LONG: &str = "\
 A terminal cuts lines at 4,095 bytes, so this was not sent. End shorter lines with a \\, or use
@@ -37,7 +38,8 @@ A terminal cuts lines at 4,095 bytes, so this was not sent. End shorter lines wi
 const GARBLED: &str =
     "Arrow keys cannot edit the line here yet, so this was not sent. Please type it again";
 
-/// Talks until the user leaves, to another agent when the first no longer runs here.
+/// Runs the conversation until the user leaves. Moves to another agent if this process loses the
+/// first.
 pub(crate) async fn talk(environment: &Arc<Environment>, model: Model) -> anyhow::Result<Exit> {
     let mut slot = claim(environment, SessionOptions::INTERACTIVE).await?;
     let mut choice = AgentChoice::new(environment, model);
@@ -63,30 +65,30 @@ pub(crate) async fn talk(environment: &Arc<Environment>, model: Model) -> anyhow
 enum End {
     /// The user left.
     Left(Exit),
-    /// Another process has taken the agent, or it was killed. That was said.
+    /// Another process took over the agent, or it was killed. This has been reported.
     AgentLost(AgentChoice),
-    /// Another terminal has started a session, and nothing was said in this one.
+    /// Another terminal started a session before this one had a message.
     OtherSession(SessionId, AgentChoice),
 }
 
-/// What the user types, whichever agent it is for.
+/// The user's input and signals, shared by all conversations.
 struct Keyboard {
-    lines: mpsc::Receiver<Typed>,
+    lines: mpsc::Receiver<Input>,
     signals: Signals,
 }
 
 const OFFER: &str = "Enter starts a new agent of the session, Ctrl-D leaves";
 
 impl Keyboard {
-    /// Offers a new agent. What is typed before Enter was meant for another, and is not sent to it.
+    /// Offers a new agent. Text typed before Enter was meant for the old agent, so it is not sent.
     async fn wait_for_enter(&mut self) -> Next {
         loop {
             print::note(OFFER);
             tokio::select! {
                 typed = self.lines.recv() => match typed {
-                    Some(Typed::Line(line)) if line.trim().is_empty() => return Next::Stay,
-                    Some(Typed::Line(line)) if line.trim() == "/exit" => return Next::Leave,
-                    Some(Typed::Line(_) | Typed::TooLong | Typed::Garbled) => {}
+                    Some(Input::Line(line)) if line.trim().is_empty() => return Next::Stay,
+                    Some(Input::Line(line)) if line.trim() == "/exit" => return Next::Leave,
+                    Some(Input::Line(_) | Input::TooLong | Input::Garbled) => {}
                     None => return Next::Leave,
                 },
                 _ = self.signals.next() => return Next::Leave,
@@ -102,14 +104,14 @@ async fn talk_to(
     keyboard: &mut Keyboard,
 ) -> anyhow::Result<End> {
     let agent = slot.agent().clone();
-    let goodbye = how_to_continue(slot.session(), &agent.top());
+    let exit_hint = how_to_continue(slot.session(), &agent.top());
     let screen = Screen::new(slot.environment(), choice.mode, agent.clone());
     let screen = Arc::new(Mutex::new(screen));
     let for_events = Arc::clone(&screen);
     let events = Arc::new(move |event: Event| lock(&for_events).show(&event));
     let label = choice.model.label.clone();
     let (session, service) = slot.open(choice, events).await?;
-    lock(&screen).greet(&label, session.sandbox());
+    lock(&screen).print_header(&label, session.sandbox());
     let open = Request { agent, command: Command::Open { target: None } };
     if let Ok(Reply::Opened { log, .. }) = session.execute(open).await {
         lock(&screen).recall(&log);
@@ -121,7 +123,7 @@ async fn talk_to(
     let mut serving = std::pin::pin!(service.run(stop.clone()));
     let exit = tokio::select! {
         end = &mut serving => {
-            lock(&screen).leave_line();
+            lock(&screen).finish_line();
             return Ok(match end? {
                 ServiceEnd::Finished => End::Left(Exit::Done),
                 ServiceEnd::AgentLost(_) => End::AgentLost(session.choice()),
@@ -130,11 +132,12 @@ async fn talk_to(
         }
         exit = user.listen(keyboard) => exit,
     };
-    // What runs when the user leaves is interrupted, and that is shown. A second Ctrl-C ends the program at once.
+    // Running turns are interrupted, and the interrupts are shown. A second Ctrl-C exits
+    // immediately.
     stop.cancel();
     signals::cancel(stop)?;
     serving.await?;
-    lock(&screen).say_goodbye(&goodbye);
+    lock(&screen).print_exit_hint(&exit_hint);
     Ok(End::Left(exit))
 }
 
@@ -154,48 +157,48 @@ impl User {
         loop {
             tokio::select! {
                 line = lines.recv() => match line {
-                    Some(Typed::Line(line)) => {
+                    Some(Input::Line(line)) => {
                         self.is_leaving = false;
-                        lock(&self.screen).entered();
-                        if self.take(&line).await == Next::Leave {
+                        lock(&self.screen).line_entered();
+                        if self.handle_line(&line).await == Next::Leave {
                             return Exit::Done;
                         }
                     }
-                    Some(Typed::TooLong) => {
-                        lock(&self.screen).entered();
-                        lock(&self.screen).refuse(TOO_LONG);
+                    Some(Input::TooLong) => {
+                        lock(&self.screen).line_entered();
+                        lock(&self.screen).show_error(TOO_LONG);
                         lock(&self.screen).prompt();
                     }
-                    Some(Typed::Garbled) => {
-                        lock(&self.screen).entered();
-                        lock(&self.screen).refuse(GARBLED);
+                    Some(Input::Garbled) => {
+                        lock(&self.screen).line_entered();
+                        lock(&self.screen).show_error(GARBLED);
                         lock(&self.screen).prompt();
                     }
                     None => return Exit::Done,
                 },
-                caught = signals.next() => match caught {
-                    Caught::Interrupt if lock(&self.screen).is_busy() => {
+                signal = signals.next() => match signal {
+                    StopSignal::Interrupt if lock(&self.screen).is_busy() => {
                         self.order(Command::Interrupt).await;
                     }
-                    Caught::Interrupt if !self.is_leaving => {
+                    StopSignal::Interrupt if !self.is_leaving => {
                         self.is_leaving = true;
                         lock(&self.screen).say("Press Ctrl-C again to leave");
                         lock(&self.screen).prompt();
                     }
-                    Caught::Interrupt => return Exit::Done,
-                    Caught::Ending => return Exit::Interrupted,
+                    StopSignal::Interrupt => return Exit::Done,
+                    StopSignal::Terminate => return Exit::Interrupted,
                 },
             }
         }
     }
 
-    /// Does what a typed line says.
-    async fn take(&mut self, line: &str) -> Next {
+    /// Handles a line of input.
+    async fn handle_line(&mut self, line: &str) -> Next {
         let text = line.trim();
         if is_slash_command(text) {
-            return self.take_command(text).await;
+            return self.handle_command(text).await;
         }
-        if lock(&self.screen).asks() {
+        if lock(&self.screen).has_question() {
             self.answer(text).await;
             return Next::Stay;
         }
@@ -208,38 +211,39 @@ impl User {
             }
             return Next::Stay;
         }
-        lock(&self.screen).said(is_busy);
+        lock(&self.screen).message_sent(is_busy);
         self.order(Command::Say { text: text.to_owned() }).await;
         Next::Stay
     }
 
-    /// Answers the question that is shown. What is no answer is not taken for one.
+    /// Answers the approval request that is shown. Anything else gets help on how to answer.
     async fn answer(&self, text: &str) {
         let Some((decision, reason)) = parse_answer(text) else {
             lock(&self.screen).say(HOW_TO_ANSWER);
             lock(&self.screen).prompt();
             return;
         };
-        let Some((agent, call)) = lock(&self.screen).answered() else { return };
+        let Some((agent, call)) = lock(&self.screen).take_question() else { return };
         let answer = ApprovalAnswer { call, decision, reason };
         self.start(Request { agent, command: Command::Answer(answer) }).await;
     }
 
-    /// Passes a command on to the agent in view.
+    /// Sends a command to the agent in view.
     async fn order(&self, command: Command) {
         let agent = lock(&self.screen).view().clone();
         self.start(Request { agent, command }).await;
     }
 
-    /// Passes a command on to its agent. A refusal is shown whenever it comes: an interrupt must not wait behind it.
+    /// Sends a command to its agent. A refusal is shown when it arrives: an interrupt must not wait
+    /// for it.
     async fn start(&self, request: Request) {
         let answer = self.session.start(request).await;
         let screen = Arc::clone(&self.screen);
         tokio::spawn(async move {
             match answer.await {
-                // Events tell of these.
+                // Events show these.
                 Ok(_) | Err(CommandError::Closed | CommandError::QueueFull(_)) => {}
-                Err(error) => lock(&screen).refuse(&error.to_string()),
+                Err(error) => lock(&screen).show_error(&error.to_string()),
             }
         });
     }

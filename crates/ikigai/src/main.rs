@@ -1,7 +1,8 @@
-//! ikigai, the program: arguments, configuration and wiring. What it does is in the crates beside it.
+//! The ikigai program: arguments, configuration and wiring. The functionality is in the other
+//! crates.
 //!
-//! `main` calls `run`, and `run` is one `match` over what was asked for. Everything that comes from
-//! outside (variables, the working directory) is read once, in `environment.rs`, and passed on.
+//! `main` calls `run`, and `run` is one `match` over the command. All inputs (variables, the
+//! working directory) are read once, in `environment.rs`, and passed down.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +26,7 @@ use ikigai_config::ConfigError;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Exit;
-use crate::talk::Looks;
+use crate::talk::Interface;
 
 fn main() -> ExitCode {
     environment::hide_memory();
@@ -46,13 +47,15 @@ fn run() -> anyhow::Result<Exit> {
     let cli = Cli::read();
     let load = || {
         let environment = environment::read(&cli.options)?;
-        trace::begin(&environment, cli.options.log)?;
+        trace::start(&environment, cli.options.log)?;
         Ok::<_, anyhow::Error>(environment)
     };
-    let Some(command) = cli.command else { return talk::run(load()?, Looks::of(&cli.options)) };
+    let Some(command) = cli.command else { return talk::run(load()?, Interface::of(&cli.options)) };
     match command {
         Command::Run(arguments) => command::run::run(load()?, &arguments),
-        Command::Tour => command::tour::run(cli.options.mode.as_deref(), Looks::of(&cli.options)),
+        Command::Tour => {
+            command::tour::run(cli.options.mode.as_deref(), Interface::of(&cli.options))
+        }
         Command::Tools(arguments) => command::tools::run(&load()?, &arguments),
         Command::Tool(arguments) => command::tool::run(&load()?, &arguments),
         Command::Mail(arguments) => command::mail::run(&load()?, &arguments),

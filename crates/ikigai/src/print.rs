@@ -1,4 +1,4 @@
-//! Writing to the terminal or a pipe. A reader that has seen enough (`| head`) is no error.
+//! Writing to the terminal or a pipe. A closed pipe (`| head`) is not an error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -6,19 +6,19 @@ use anyhow::Context;
 
 pub(crate) use ikigai_host::{safe, safe_json};
 
-/// Writes to standard output, at once.
+/// Writes to standard output and flushes.
 pub(crate) fn out(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     out_to_reader(text).map(drop)
 }
 
-/// Whether somebody still reads what is printed.
+/// Whether the reader of standard output is still there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     Listening,
     Gone,
 }
 
-/// The same, for whoever would otherwise print on and on.
+/// Like [`out`], but reports whether the reader is gone, so that the caller can stop.
 pub(crate) fn out_to_reader(text: impl AsRef<[u8]>) -> anyhow::Result<Reader> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
@@ -27,21 +27,20 @@ pub(crate) fn out_to_reader(text: impl AsRef<[u8]>) -> anyhow::Result<Reader> {
     }
 }
 
-/// The same for the words of a model: a file or a program gets every byte of them, a terminal only what cannot
-/// touch it.
-pub(crate) fn words_to_reader(text: &str) -> anyhow::Result<Reader> {
+/// Prints text of a model: unchanged to a file or program, made safe for a terminal.
+pub(crate) fn model_text_to_reader(text: &str) -> anyhow::Result<Reader> {
     match io::stdout().is_terminal() {
         true => out_to_reader(safe(text)),
         false => out_to_reader(text),
     }
 }
 
-/// Tells on standard error why the program failed.
+/// Prints on standard error why the program failed.
 pub(crate) fn error(error: &anyhow::Error) {
     note(&format!("ikigai: {error:#}"));
 }
 
-/// Tells something on standard error. Nobody is left to tell when that fails.
+/// Prints a note on standard error. Failures are ignored, since there is nowhere to report them.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", safe(text));
 }

@@ -1,10 +1,10 @@
-//! A call that needs a yes, as lines for the person who decides: the whole command or the diff, whose it is,
-//! and what set it going.
+//! An approval request as lines of text: the whole command or diff, the agent, and the message that
+//! caused it.
 
 use ikigai_conversation::{AgentId, Preview};
 use ikigai_protocol::{ApprovalRequest, RULE_LOCATION};
 
-/// What the person is told, line by line, not yet made fit for a terminal.
+/// Renders an approval request line by line. The lines are not yet safe for a terminal.
 pub(crate) fn render_question(agent: &AgentId, asking: &ApprovalRequest) -> Vec<String> {
     let ApprovalRequest { call, preview, why, rule, cause } = asking;
     let mut lines = vec![on_one_line(&format!("? agent {agent} asks for {}: {why}", call.name))];
@@ -19,7 +19,7 @@ pub(crate) fn render_question(agent: &AgentId, asking: &ApprovalRequest) -> Vec<
     lines.iter().map(|line| in_reading_order(line)).collect()
 }
 
-/// How it is answered.
+/// The keys that answer an approval request.
 pub(crate) const HOW_TO_ANSWER: &str =
     "y: yes, once · a: always in this session · n: no (n and a reason, which the model is told)";
 
@@ -27,23 +27,24 @@ fn indented(line: &str) -> String {
     format!("    {line}")
 }
 
-/// Text of a model in a line of ours, where a name with line breaks could pass for another question.
+/// Puts a model's text on one line, so that a name with line breaks cannot pass for another
+/// question.
 fn on_one_line(text: &str) -> String {
     text.replace(['\n', '\t'], "\u{fffd}")
 }
 
-/// Marks that show text in another order than it is run in, or break a line.
+/// Characters that reorder displayed text or break lines.
 const MARKS: [char; 14] = [
     '\u{061c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}',
     '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
 ];
 
-/// What is allowed has to be what is read.
+/// Replaces characters that would make the displayed text differ from what is approved.
 fn in_reading_order(line: &str) -> String {
     line.replace(MARKS, "\u{fffd}")
 }
 
-/// What the call would do: all of it, since a yes is to all of it.
+/// Renders everything the call would do, since an approval covers all of it.
 fn render_preview(preview: &Preview) -> String {
     match preview {
         Preview::Command { command: text } | Preview::Arguments { arguments: text } => text.clone(),

@@ -1,5 +1,5 @@
-//! `ikigai` on the full screen. The screen has a thread of its own, so that no agent's work delays a key. This module sends it
-//! updates and carries out its requests.
+//! `ikigai` on the full screen. The screen runs on its own thread, so that agents never delay a
+//! key. This module sends it events and carries out its requests.
 
 mod editor;
 mod history;
@@ -24,13 +24,13 @@ use tokio_util::sync::CancellationToken;
 use crate::exit::Exit;
 use crate::print;
 use crate::session::{claim, how_to_continue};
-use crate::signals::{self, Heeded, Signals};
+use crate::signals::{self, SignalFilter, Signals};
 
 use history::HistoryFile;
-use requests::{RequestHandler, Wish};
+use requests::{NextAction, RequestHandler};
 use setting::{bell, colours, greeting, sandbox, status};
 
-/// How many requests of the screen may wait; a user does not type faster than they are carried out.
+/// The queue of requests from the screen; they are carried out faster than a user types.
 const EFFECTS: usize = 64;
 
 /// Follows the events of agents during the tour.
@@ -41,29 +41,30 @@ pub(crate) enum Purpose {
     Work,
     /// A tour with a scripted model.
     Tour {
-        /// What is said first.
+        /// Shown first.
         welcome: Vec<Update>,
-        /// Explains what happens.
+        /// Explains events to the user.
         guide: Watcher,
-        /// What is to be done if the user does not wait for the end.
-        at_last: Arc<dyn Fn() + Send + Sync>,
+        /// Cleanup if the user does not wait for the end.
+        cleanup: Arc<dyn Fn() + Send + Sync>,
     },
 }
 
 impl Purpose {
-    /// Ends the program at the second signal from now on, as [`signals::cancel`] does.
+    /// From now on the second signal ends the program, as with [`signals::cancel`].
     fn cancel(&self, token: CancellationToken) -> io::Result<()> {
         match self {
             Purpose::Work => signals::cancel(token),
-            Purpose::Tour { at_last, .. } => {
-                let at_last = Arc::clone(at_last);
-                signals::cancel_and(token, Heeded::All, move || at_last())
+            Purpose::Tour { cleanup, .. } => {
+                let cleanup = Arc::clone(cleanup);
+                signals::cancel_and(token, SignalFilter::All, move || cleanup())
             }
         }
     }
 }
 
-/// Talks until the user leaves, to another agent when the first no longer runs here.
+/// Runs the conversation until the user leaves. Moves to another agent if this process loses the
+/// first.
 pub(crate) async fn talk(
     environment: &Arc<Environment>,
     model: Model,
@@ -74,7 +75,8 @@ pub(crate) async fn talk(
     let mut choice = AgentChoice::new(environment, model);
     let (mut session, mut top) = (slot.session(), slot.agent().top());
     let (feed, updates) = feed();
-    // Before the terminal is taken: a signal that is not listened to would end us with it.
+    // Before the terminal is set up: an unhandled signal would end the program without restoring
+    // it.
     let mut signals = Signals::listen()?;
     let mut screen = ScreenThread::start(&slot, &choice, mouse, updates, &purpose)?;
     let history = HistoryFile::of(&environment.settings);
@@ -90,7 +92,7 @@ pub(crate) async fn talk(
             Err(error) => break Err(error),
         }
     };
-    // Whatever happened is said on the normal screen.
+    // Errors are printed on the normal screen.
     let closed = screen.close(&how_to_continue(session, &top), &purpose).await;
     exit.and_then(|exit| closed.map(|()| exit))
 }
@@ -126,17 +128,17 @@ impl ScreenThread {
             let shown = runtime.and_then(|runtime| {
                 runtime.block_on(ikigai_tui::run(setup, options, updates, sender, until))
             });
-            // Without a receiver there is no use for it.
+            // Without a receiver it is not needed.
             let _ = end.send(shown);
         };
         thread::Builder::new().name("screen".to_owned()).spawn(show)?;
         Ok(ScreenThread { effects, ending, summary })
     }
 
-    /// Restores the terminal, and leaves there what the user may want to keep.
+    /// Restores the terminal, and prints the last answer and how to continue.
     async fn close(self, how_to_continue: &str, purpose: &Purpose) -> anyhow::Result<()> {
         self.ending.cancel();
-        // It ends without a message only by a panic, which has printed one.
+        // The channel only closes if the thread panicked, which printed a message.
         let Ok(summary) = self.summary.await else { anyhow::bail!("the screen broke down") };
         let ExitSummary { last_answer, has_spoken } = match summary {
             Ok(summary) => summary,
@@ -155,7 +157,7 @@ impl ScreenThread {
         if !has_spoken {
             return Ok(());
         }
-        // Only between the commands: one that we break could not be copied.
+        // Break only between the commands: a broken command could not be copied.
         let is_wide = how_to_continue.len() > width;
         let between = if is_wide { ",\nor " } else { ", or " };
         print::out(format!("{}\n", how_to_continue.replace(", or ", between)))
@@ -173,11 +175,11 @@ fn width() -> usize {
 enum End {
     /// The user left.
     Left(Exit),
-    /// The user continues with another agent: this one is taken or dead, or there is a session to join.
+    /// The user continues with another agent: this one was lost, or there is a session to join.
     Moved(Box<(AgentSlot, AgentChoice)>),
 }
 
-/// What all conversations on a screen have in common.
+/// The state shared by all conversations on a screen.
 struct Talk<'a> {
     feed: &'a Feed,
     history: &'a HistoryFile,
@@ -185,7 +187,7 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// Talks to one agent and its children.
+    /// Runs the conversation with one agent and its children.
     async fn with(
         self,
         slot: AgentSlot,
@@ -217,8 +219,8 @@ impl Talk<'_> {
                 ServiceEnd::Finished => Ok(End::Left(Exit::Done)),
                 ServiceEnd::AgentLost(_) => {
                     match handler.wait_to_continue(&mut screen.effects, signals).await {
-                        Wish::Continue => Ok(move_to(feed, slot.claim_another().await?, &session)),
-                        Wish::Leave(exit) => Ok(End::Left(exit)),
+                        NextAction::Continue => Ok(move_to(feed, slot.claim_another().await?, &session)),
+                        NextAction::Leave(exit) => Ok(End::Left(exit)),
                     }
                 }
                 ServiceEnd::OtherSession(other) => {
@@ -228,7 +230,7 @@ impl Talk<'_> {
             exit = handler.listen(&mut screen.effects, signals) => exit,
             never = watching => match never {},
         };
-        // The terminal is the user's again while the agents end. A second Ctrl-C ends the program at once.
+        // The terminal is restored while the agents stop. A second Ctrl-C exits immediately.
         screen.ending.cancel();
         stop.cancel();
         purpose.cancel(stop)?;
@@ -237,19 +239,19 @@ impl Talk<'_> {
     }
 }
 
-/// The user continues with another agent.
+/// Moves the screen to another agent.
 fn move_to(feed: &Feed, slot: AgentSlot, session: &OpenSession) -> End {
     feed.send(Update::View(slot.agent().clone()));
     End::Moved(Box::new((slot, session.choice())))
 }
 
-/// An agent as the screen lists it.
+/// Converts an agent for the screen's list.
 fn member(agent: AgentSummary) -> Member {
     let AgentSummary { id, name, state, task, unread, tokens, runner } = agent;
     Member { id, name, state, task, unread, cost: render_tokens(tokens), runner }
 }
 
-/// Where the events of agents go.
+/// Sends agents' events to the screen and, on a tour, to the guide.
 fn sink(feed: &Feed, purpose: &Purpose) -> EventSink {
     let feed = feed.clone();
     match purpose {

@@ -1,4 +1,4 @@
-//! The session and the agent that a command line works on.
+//! The session and agent that a command works on.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::environment::HIDDEN;
 use crate::print;
 use crate::signals::Signals;
 
-/// Claims the agent that the command line names.
+/// Claims the agent named on the command line.
 pub(crate) async fn claim(
     environment: &Arc<Environment>,
     options: SessionOptions,
@@ -29,7 +29,7 @@ pub(crate) async fn claim(
     Ok(slot)
 }
 
-/// How to come back to an agent.
+/// How to continue with an agent.
 pub(crate) fn how_to_continue(session: SessionId, top: &AgentId) -> String {
     let agent = match *top == AgentId::top_level(0) {
         true => String::new(),
@@ -38,7 +38,7 @@ pub(crate) fn how_to_continue(session: SessionId, top: &AgentId) -> String {
     format!("To continue: ikigai -c{agent}, or ikigai --session {session}{agent}")
 }
 
-/// A session in an open database, with the agent that was named.
+/// A session in an open database, with the selected agent.
 pub(crate) struct StoredSession<'a> {
     database: Database,
     environment: &'a Environment,
@@ -47,8 +47,8 @@ pub(crate) struct StoredSession<'a> {
 }
 
 impl<'a> StoredSession<'a> {
-    /// The session that was named, or the newest one of the directory; it is made when there is none, or when a new one
-    /// was asked for. Refused where the directory is not the folder that the session knows.
+    /// Opens the named session or the latest in the directory. Creates one if there is none or
+    /// `--new` was given. Fails if the directory is not the folder that the session knows.
     pub(crate) fn open(environment: &'a Environment) -> anyhow::Result<StoredSession<'a>> {
         let selection = &environment.selection;
         if selection.new && selection.inside_agent {
@@ -67,7 +67,7 @@ impl<'a> StoredSession<'a> {
             }
             None => database.wait(database.store.session_at(place, new, budget))?,
         };
-        // A command of an agent may run anywhere.
+        // An agent's command may run anywhere.
         if !selection.inside_agent {
             let folders = environment.roots()?.folders().to_vec();
             database.wait(database.store.check_roots(id, Process::current(), folders))?;
@@ -75,7 +75,7 @@ impl<'a> StoredSession<'a> {
         Ok(StoredSession { database, environment, id, agent })
     }
 
-    /// The same, but nothing is made: `None` when the directory has no session yet.
+    /// Like [`open`](Self::open), but creates nothing: `None` if the directory has no session yet.
     pub(crate) fn open_existing(
         environment: &'a Environment,
     ) -> anyhow::Result<Option<StoredSession<'a>>> {
@@ -84,15 +84,17 @@ impl<'a> StoredSession<'a> {
         Ok(id.map(|id| StoredSession { database, environment, id, agent }))
     }
 
-    /// The same for a command that only looks: without a session there is nothing to see.
-    pub(crate) fn look(environment: &'a Environment) -> anyhow::Result<StoredSession<'a>> {
+    /// Like [`open_existing`](Self::open_existing), but fails if there is no session.
+    pub(crate) fn require_existing(
+        environment: &'a Environment,
+    ) -> anyhow::Result<StoredSession<'a>> {
         StoredSession::open_existing(environment)?.ok_or_else(|| {
             anyhow::anyhow!("there is no session in {} yet", environment.directory.display())
         })
     }
 
-    /// Refuses a session that knows another folder under one of its paths, wherever the user is.
-    pub(crate) fn require_its_folders(&self) -> anyhow::Result<()> {
+    /// Fails if one of the session's paths now leads to another folder, wherever the user is.
+    pub(crate) fn check_folders(&self) -> anyhow::Result<()> {
         self.wait(async {
             let (store, process) = (self.store(), Process::current());
             let paths = store.root_paths(self.id, process.clone()).await?;
@@ -105,9 +107,9 @@ impl<'a> StoredSession<'a> {
         &self.database.store
     }
 
-    /// Performs a step in the agent's mailbox; `None` when the database refused it, which the user is told.
+    /// Performs a step as the agent; `None` if the database failed, which is printed.
     pub(crate) fn perform(&self, step: Step) -> anyhow::Result<Option<Outcome>> {
-        // Inside an agent's command it is not the user who speaks.
+        // Inside an agent's command the user is not the one acting.
         let refill = match self.environment.selection.inside_agent {
             true => None,
             false => Some(settings::budget(&self.environment.settings)),
@@ -115,7 +117,7 @@ impl<'a> StoredSession<'a> {
         let (session, agent) = (self.id, self.agent.clone());
         match self.wait(self.store().perform(session, agent, step, refill)) {
             Ok(outcome) => Ok(Some(outcome)),
-            // What was named is wrong, not the step.
+            // The selection is wrong, not the step.
             Err(error @ (StoreError::AgentNotFound(_) | StoreError::SessionNotFound(_))) => {
                 Err(explain(error))
             }
@@ -126,7 +128,7 @@ impl<'a> StoredSession<'a> {
         }
     }
 
-    /// Waits for other agents in the name of the agent, as long as it takes; `None` when it was interrupted.
+    /// Waits for other agents on behalf of the agent; `None` if interrupted.
     pub(crate) fn wait_for_agents(
         &self,
         wait: Wait,
@@ -152,7 +154,7 @@ impl<'a> StoredSession<'a> {
     }
 }
 
-/// The database of the configuration.
+/// The configured database, with a runtime to wait for it.
 pub(crate) struct Database {
     pub(crate) store: Store,
     runtime: Runtime,
@@ -170,7 +172,7 @@ impl Database {
         Ok(Database { store, runtime })
     }
 
-    /// The session whose id begins so.
+    /// Finds a session by the start of its ID.
     pub(crate) fn find_session(&self, named: &str) -> anyhow::Result<SessionId> {
         self.wait(find_session(&self.store, named))
     }
@@ -180,11 +182,11 @@ impl Database {
     }
 }
 
-/// The database, with the agent that was chosen. A name is looked for in a session that is there: none is made
-/// for it.
+/// Opens the database and resolves the selected agent. A name is looked up in the existing session,
+/// if any.
 fn open_for_agent(environment: &Environment) -> anyhow::Result<(Database, AgentId)> {
     let named = environment.selection.agent.as_deref().unwrap_or("0/");
-    // What can only be an id, and is none, is said before anything is opened. A command's variable is one.
+    // Report an invalid ID before anything is opened. An agent's command always has an ID.
     let parsed = parse_agent(named);
     if named.contains('/') || environment.selection.inside_agent {
         let agent = parsed?;

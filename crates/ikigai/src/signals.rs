@@ -1,4 +1,4 @@
-//! Signals that end what goes on.
+//! Signals that interrupt or end the program.
 
 use std::thread;
 
@@ -7,19 +7,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment;
 
-/// Any of the signals by which a person or the system ends a program.
+/// The signals by which the user or the system ends a program.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// `None` when the program is to live on without its terminal.
+    /// `None` if the program should survive the loss of its terminal.
     hangup: Option<Signal>,
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Starts listening.
     pub(crate) fn listen() -> std::io::Result<Signals> {
-        // A shell without job control has SIGINT ignored by what it starts in the background. Whoever sends it
-        // all the same means it; it is only SIGHUP that somebody has ignored on purpose.
+        // A shell without job control starts background processes with SIGINT ignored, so we listen
+        // to it anyway. Only SIGHUP is ignored on purpose, by `nohup`.
         let is_kept = environment::is_ignored(SignalKind::hangup());
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -28,72 +28,72 @@ impl Signals {
         })
     }
 
-    /// Waits for one.
-    pub(crate) async fn next(&mut self) -> Caught {
+    /// Waits for a signal.
+    pub(crate) async fn next(&mut self) -> StopSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Caught::Interrupt,
-            _ = self.terminate.recv() => Caught::Ending,
-            () = one(&mut self.hangup) => Caught::Ending,
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+            _ = self.terminate.recv() => StopSignal::Terminate,
+            () = wait_for(&mut self.hangup) => StopSignal::Terminate,
         }
     }
 }
 
-/// What a signal wants.
+/// The meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Caught {
-    /// An end to what goes on: SIGINT.
+pub(crate) enum StopSignal {
+    /// Interrupt the current work: SIGINT.
     Interrupt,
-    /// The end of the program: SIGTERM, SIGHUP.
-    Ending,
+    /// End the program: SIGTERM, SIGHUP.
+    Terminate,
 }
 
-async fn one(signal: &mut Option<Signal>) {
+async fn wait_for(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => drop(signal.recv().await),
         None => std::future::pending().await,
     }
 }
 
-/// Cancels `token` at the first signal and ends the program at the second, from a thread of its own: a reader
-/// that does not read our output must not keep us from being ended. What is committed is safe at any moment.
+/// Cancels `token` at the first signal and exits at the second. It runs on a separate thread, so
+/// that a blocked write cannot prevent it. Committed data is safe at any moment.
 pub(crate) fn cancel(token: CancellationToken) -> std::io::Result<()> {
-    cancel_and(token, Heeded::All, || ())
+    cancel_and(token, SignalFilter::All, || ())
 }
 
-/// Which signals count.
+/// Which signals to handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heeded {
+pub(crate) enum SignalFilter {
     All,
-    /// Not SIGINT: that is what Ctrl-C does to whoever has the terminal.
-    Endings,
+    /// Without SIGINT, which Ctrl-C sends to the foreground program.
+    Terminations,
 }
 
-impl Heeded {
-    fn has(self, caught: Caught) -> bool {
+impl SignalFilter {
+    fn has(self, signal: StopSignal) -> bool {
         match self {
-            Heeded::All => true,
-            Heeded::Endings => caught == Caught::Ending,
+            SignalFilter::All => true,
+            SignalFilter::Terminations => signal == StopSignal::Terminate,
         }
     }
 }
 
-/// The same, with something to do before the program is ended by the second signal.
+/// Like [`cancel`], with cleanup before the second signal ends the program.
 pub(crate) fn cancel_and(
     token: CancellationToken,
-    heeded: Heeded,
-    at_last: impl FnOnce() + Send + 'static,
+    filter: SignalFilter,
+    cleanup: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let mut signals = {
         let _inside = runtime.enter();
         Signals::listen()?
     };
-    let mut wait = move || runtime.block_on(async { while !heeded.has(signals.next().await) {} });
+    let mut wait = move || runtime.block_on(async { while !filter.has(signals.next().await) {} });
     let listen = move || {
         wait();
         token.cancel();
         wait();
-        at_last();
+        cleanup();
         std::process::exit(130);
     };
     thread::Builder::new().name("signals".to_owned()).spawn(listen).map(drop)

@@ -1,4 +1,4 @@
-//! `ikigai` on a terminal: a model is connected, and then there is the full screen, or a conversation line by line.
+//! `ikigai` on a terminal: connects a model, then starts the full screen or line mode.
 
 mod connect;
 
@@ -18,36 +18,36 @@ use crate::screen;
 
 use connect::Choice;
 
-/// How the person wants to see it.
+/// The user interface to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Looks {
+pub(crate) enum Interface {
     /// Line by line.
     Plain,
-    /// On the full screen, where the terminal can.
+    /// On the full screen, if the terminal supports it.
     Full(Mouse),
 }
 
-impl Looks {
-    pub(crate) fn of(options: &Options) -> Looks {
+impl Interface {
+    pub(crate) fn of(options: &Options) -> Interface {
         match (options.plain, options.mouse) {
-            (true, _) => Looks::Plain,
-            (false, true) => Looks::Full(Mouse::Captured),
-            (false, false) => Looks::Full(Mouse::Terminal),
+            (true, _) => Interface::Plain,
+            (false, true) => Interface::Full(Mouse::Captured),
+            (false, false) => Interface::Full(Mouse::Terminal),
         }
     }
 
-    /// The same on the terminal that there is: one that is dumb has no full screen.
-    pub(crate) fn on_this_terminal(self) -> Looks {
-        if environment::is_terminal_dumb() { Looks::Plain } else { self }
+    /// Falls back to line mode on a dumb terminal.
+    pub(crate) fn on_this_terminal(self) -> Interface {
+        if environment::is_terminal_dumb() { Interface::Plain } else { self }
     }
 }
 
-/// Whether there is somebody who sees and types.
+/// Whether standard input and output are a terminal.
 pub(crate) fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-pub(crate) fn run(environment: Environment, looks: Looks) -> anyhow::Result<Exit> {
+pub(crate) fn run(environment: Environment, interface: Interface) -> anyhow::Result<Exit> {
     let environment = &Arc::new(environment);
     if !has_terminal() {
         print::note(
@@ -60,13 +60,13 @@ pub(crate) fn run(environment: Environment, looks: Looks) -> anyhow::Result<Exit
         Ok(model) => model,
         Err(why) => match runtime.block_on(connect::offer(environment, &why))? {
             Choice::Talk(model) => model,
-            Choice::Tour => return command::tour::run(None, looks),
+            Choice::Tour => return command::tour::run(None, interface),
             Choice::Leave => return Ok(Exit::Done),
         },
     };
-    let ended = match looks.on_this_terminal() {
-        Looks::Plain => runtime.block_on(line::talk(environment, model)),
-        Looks::Full(mouse) => {
+    let ended = match interface.on_this_terminal() {
+        Interface::Plain => runtime.block_on(line::talk(environment, model)),
+        Interface::Full(mouse) => {
             runtime.block_on(screen::talk(environment, model, mouse, screen::Purpose::Work))
         }
     };

@@ -1,4 +1,4 @@
-//! A conversation as lines for a person: one place for the prefixes.
+//! A conversation as lines of text, with their prefixes.
 
 use std::time::Duration;
 
@@ -7,47 +7,47 @@ use ikigai_protocol::{StopReason, TurnEnd};
 
 use crate::print::safe;
 
-/// How a line is shown.
+/// The style of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum LineStyle {
     Plain,
     Dim,
 }
 
-/// What somebody who follows an agent sees of a call, a result or news, fit for a terminal; of other messages
-/// nothing.
-pub(crate) fn shown(message: &Message) -> Vec<(Look, String)> {
-    /// Of the output of a tool.
+/// Renders a call, result or notification as lines that are safe for a terminal; other messages
+/// have no lines.
+pub(crate) fn render_lines(message: &Message) -> Vec<(LineStyle, String)> {
+    /// Shown of a tool's output.
     const LINES: usize = 3;
-    /// Of a change: one of a few lines, with those around it.
+    /// Shown of a diff: a small change with its context.
     const DIFF_LINES: usize = 12;
     match &message.body {
-        Body::ToolCall(_) => vec![(Look::Plain, safe(&line(message)))],
+        Body::ToolCall(_) => vec![(LineStyle::Plain, safe(&line(message)))],
         Body::ToolResult(result) => {
             let diff = result.shown.as_ref().and_then(|shown| shown.diff.as_ref());
             let mut preview = match diff {
                 Some(diff) => preview(&diff.unified().collect::<Vec<_>>().join("\n"), DIFF_LINES),
                 None => preview(&result.output_text(), LINES),
             };
-            // Some tools put out the very line that stands for their result.
+            // For some tools the output is the same as the result's line.
             if preview == [message.content.as_str()] {
                 preview.clear();
             }
             let preview = preview.iter().map(|line| format!("  {line}"));
             let lines = [line(message)].into_iter().chain(preview);
-            lines.map(|line| (Look::Dim, safe(&line))).collect()
+            lines.map(|line| (LineStyle::Dim, safe(&line))).collect()
         }
         Body::Notification(_) => {
-            message.content.lines().map(|line| (Look::Dim, safe(line))).collect()
+            message.content.lines().map(|line| (LineStyle::Dim, safe(line))).collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// Agents have woken each other as often as they may.
+/// Shown when agents have reached the limit on waking each other.
 pub(crate) const MAIL_HELD: &str = "⚠ mail is held: agents were woken as often as mail.max_wakes allows; your next message frees it";
 
-/// A call, a result or news as a line.
+/// Renders a call, result or notification as a line.
 pub(crate) fn line(message: &Message) -> String {
     match &message.body {
         Body::ToolCall(call) => format!("→ {}", CallSummary::of(call).line()),
@@ -58,8 +58,8 @@ pub(crate) fn line(message: &Message) -> String {
     }
 }
 
-/// What is to be said about how a turn ended, if anything.
-pub(crate) fn ending(done: &TurnEnd) -> Option<String> {
+/// A note on how a turn ended, if needed.
+pub(crate) fn end_note(done: &TurnEnd) -> Option<String> {
     let is_silent = done.text.trim().is_empty();
     Some(match done.stop {
         StopReason::Stop if is_silent => "⚠ the model had nothing to say".to_owned(),
@@ -74,31 +74,31 @@ pub(crate) fn ending(done: &TurnEnd) -> Option<String> {
     })
 }
 
-/// The news that the database is waited for.
-pub(crate) fn store_waits(reason: &str) -> String {
+/// Says that the database is unavailable and agents wait for it.
+pub(crate) fn database_unavailable(reason: &str) -> String {
     format!("⚠ {reason}; waiting")
 }
 
-/// What was not taken, since too much waits.
-pub(crate) fn not_taken(text: &str) -> String {
+/// Says that a message was rejected because too many are queued.
+pub(crate) fn rejected(text: &str) -> String {
     let shown: String = text.chars().take(64).collect();
     format!("⚠ too many messages wait, so this one was not taken: {shown}")
 }
 
-/// Lines that are about another agent than the one in view.
-pub(crate) fn of_agent(agent: &AgentId, text: &str) -> String {
+/// Prefixes every line with the agent's ID.
+pub(crate) fn prefix_lines(agent: &AgentId, text: &str) -> String {
     let lines = text.lines().map(|line| format!("[{agent}] {line}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A retry as a line.
+/// Renders a retry as a line.
 pub(crate) fn retry(attempt: u32, reason: &str, delay: Duration) -> String {
     format!("⚠ {reason}; retry {attempt} in {:.1} s", delay.as_secs_f32())
 }
 
-/// The first lines of what a tool put out, and how many more there are.
+/// The first lines of a tool's output, and the number of remaining lines.
 fn preview(output: &str, lines: usize) -> Vec<String> {
-    /// More of a line than most terminals show.
+    /// Wider than most terminals.
     const LINE_LIMIT: usize = 200;
     let mut shown: Vec<String> =
         output.lines().take(lines).map(|line| line.chars().take(LINE_LIMIT).collect()).collect();
@@ -126,9 +126,9 @@ mod tests {
         let call =
             NewMessage::tool_call(ToolCallId::new("1"), "file_edit", "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = &call.body else { unreachable!("it is a call") };
-        let shown = shown(&logged(NewMessage::tool_result(call, output)));
+        let shown = render_lines(&logged(NewMessage::tool_result(call, output)));
         let expected: Vec<_> =
-            expected.iter().map(|line| (Look::Dim, (*line).to_owned())).collect();
+            expected.iter().map(|line| (LineStyle::Dim, (*line).to_owned())).collect();
         assert_eq!(shown, expected);
     }
 
@@ -143,15 +143,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_cannot_steer_the_terminal() {
+    fn rendered_text_cannot_control_the_terminal() {
         let news = logged(NewMessage::notification("[Notification]\n\u{1b}[2J", Vec::new()));
-        let expected = ["[Notification]", "\u{fffd}[2J"].map(|line| (Look::Dim, line.to_owned()));
-        assert_eq!(shown(&news), expected);
-        assert_eq!(shown(&logged(NewMessage::user("hello"))), []);
+        let expected =
+            ["[Notification]", "\u{fffd}[2J"].map(|line| (LineStyle::Dim, line.to_owned()));
+        assert_eq!(render_lines(&news), expected);
+        assert_eq!(render_lines(&logged(NewMessage::user("hello"))), []);
     }
 
     #[test]
-    fn a_call_is_its_verb_and_what_it_is_about_on_one_line() {
+    fn a_call_is_its_verb_and_subject_on_one_line() {
         let id = ToolCallId::new("1");
         let call = NewMessage::tool_call(id, "x", r#"{"a":[1]}"#, ResponseId::new("r"));
         assert_eq!(line(&logged(call.clone())), "→ x: a=[1]", "a tool that says nothing itself");
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preview_is_the_beginning_and_how_much_more_there_is() {
+    fn a_preview_is_the_first_lines_and_the_number_of_others() {
         assert_eq!(preview("a\nb", 3), ["a", "b"]);
         assert_eq!(preview("a\nb\nc\nd\ne", 3), ["a", "b", "c", "… 2 more lines"]);
         assert_eq!(preview(&"x".repeat(300), 3), ["x".repeat(200)]);

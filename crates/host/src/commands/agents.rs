@@ -1,4 +1,4 @@
-//! Commands about agents: opening one, forking, killing.
+//! Commands on agents: open, fork and kill.
 
 use ikigai_conversation::AgentId;
 use ikigai_mail::parse_named;
@@ -12,7 +12,7 @@ use crate::selection::find_agent;
 use crate::settings;
 
 impl OpenSession {
-    /// The conversation of an agent that can be talked to here.
+    /// Opens the conversation of an agent that this process runs.
     pub(super) async fn open_agent(
         &self,
         view: &AgentId,
@@ -23,7 +23,7 @@ impl OpenSession {
             Some(target) => self.find_talkable(&target).await?,
             None => view.clone(),
         };
-        // An agent that never spoke has no log, nor has a session that was not started.
+        // A new agent has no log, and neither has a session that is not started.
         let log = store.latest_messages(session, agent.clone(), RECALLED).await;
         Ok(Reply::Opened { agent, log: log.unwrap_or_default() })
     }
@@ -48,7 +48,7 @@ impl OpenSession {
         }
     }
 
-    /// Forks a child that knows the conversation; without a task it is idle.
+    /// Forks a child with the conversation of its parent. Without a prompt the child is idle.
     pub(super) async fn fork(
         &self,
         agent: AgentId,
@@ -63,14 +63,14 @@ impl OpenSession {
         }
     }
 
-    /// Ends an agent with its children; without a target the one in view.
+    /// Kills an agent and its children; by default the agent in view.
     pub(super) async fn kill(
         &self,
         view: &AgentId,
         target: Option<String>,
     ) -> Result<Reply, CommandError> {
         let own = self.slot.agent();
-        // The last one cannot be killed, and the database says so.
+        // The database refuses to kill the last one.
         if target.is_none() && view == own && self.has_others().await {
             let why =
                 format!("This would end agent {own} and its children. To do so, type /kill {own}");

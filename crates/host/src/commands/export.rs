@@ -1,4 +1,4 @@
-//! `/export`: the conversation as a file, for people or for programs.
+//! `/export`: writes the conversation to a file, as Markdown or JSON lines.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -13,7 +13,8 @@ use crate::open::OpenSession;
 use crate::safe::{safe, safe_json};
 
 impl OpenSession {
-    /// Writes the log of an agent to a new file: JSON lines where its name ends so, else Markdown.
+    /// Writes the log of an agent to a new file: JSON lines for `.jsonl` and `.json`, else
+    /// Markdown.
     pub(super) async fn export(&self, agent: &AgentId, file: &str) -> Result<Reply, CommandError> {
         let (store, session) = (self.slot.store(), self.slot.session());
         let log = match store.own_log(session, agent.clone(), None).await {
@@ -26,7 +27,7 @@ impl OpenSession {
         let is_json = path.extension().is_some_and(|ending| ending == "jsonl" || ending == "json");
         let text = match is_json {
             true => log.iter().map(|message| safe_json(message.encode()) + "\n").collect(),
-            // The file may be shown on a terminal.
+            // The file may be printed on a terminal.
             false => safe(&render_markdown(agent, &log)),
         };
         write_new(&path, &text).map_err(|error| {
@@ -71,7 +72,7 @@ fn quoted(text: &str) -> String {
     text.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// A block of code whose fence is longer than any in it.
+/// A code block with a fence longer than any backticks in it.
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));

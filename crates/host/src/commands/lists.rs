@@ -1,4 +1,4 @@
-//! Commands that list: sessions, tools, tokens used, files and models.
+//! Commands that list sessions, tools, token usage, files and models.
 
 use std::time::{Duration, Instant};
 
@@ -16,21 +16,21 @@ use crate::settings;
 impl OpenSession {
     /// The latest sessions.
     pub(super) async fn sessions(&self) -> Result<Reply, CommandError> {
-        /// A screenful; 'ikigai sessions' lists all.
+        /// One screen; 'ikigai sessions' lists all.
         const SESSIONS: usize = 20;
         let all = self.slot.store().sessions().await.map_err(refusal)?;
         let sessions = all.iter().take(SESSIONS).map(session_summary).collect();
         Ok(Reply::Sessions { sessions, more: all.len().saturating_sub(SESSIONS) })
     }
 
-    /// The tools that agents have in this mode.
+    /// The tools available in the current mode.
     pub(super) fn tools(&self) -> Reply {
         let mode = self.permissions.mode();
         let offered = settings::tools(&self.environment().settings).offered_in(mode);
         Reply::Tools(offered.declarations().map(tool_summary).collect())
     }
 
-    /// The tokens that the agents used.
+    /// The tokens used by each agent.
     pub(super) async fn usage(&self) -> Result<Reply, CommandError> {
         let tokens = match self.slot.store().tokens(self.slot.session()).await {
             Err(StoreError::SessionNotFound(_)) => Vec::new(),
@@ -41,9 +41,9 @@ impl OpenSession {
         Ok(Reply::Usage(used.filter(|usage| usage.tokens != TokenCount::default()).collect()))
     }
 
-    /// The files of the working tree, without what git ignores.
+    /// The files of the working tree, except those that git ignores.
     pub(super) async fn list_files(&self) -> Result<Reply, CommandError> {
-        /// More than a user completes; a larger tree is listed in part.
+        /// More than completion needs; a larger tree is listed in part.
         const FILES: usize = 100_000;
         const PATIENCE: Duration = Duration::from_secs(5);
         let directory = self.environment().directory.clone();
@@ -52,7 +52,7 @@ impl OpenSession {
         files.map(Reply::Files).map_err(|error| CommandError::Refused(error.to_string()))
     }
 
-    /// The models that the server of an agent's model has; none if the server does not say.
+    /// The models listed by the server of the agent's model; empty if the server lists none.
     pub(super) async fn list_models(&self, agent: &AgentId) -> Reply {
         let current = self.models.of(agent);
         let provider = current.label.split('/').next().unwrap_or_default();
@@ -61,7 +61,7 @@ impl OpenSession {
     }
 }
 
-/// A session as lists show it.
+/// Summarizes a session for a list.
 pub fn session_summary(session: &Session) -> SessionSummary {
     SessionSummary {
         id: session.id,
@@ -74,7 +74,7 @@ pub fn session_summary(session: &Session) -> SessionSummary {
     }
 }
 
-/// A tool as lists show it.
+/// Summarizes a tool for a list.
 pub fn tool_summary(tool: &Declaration) -> ToolSummary {
     let (required, optional): (Vec<_>, Vec<_>) =
         tool.parameter_names().into_iter().partition(|(_, is_required)| *is_required);

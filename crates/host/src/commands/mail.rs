@@ -1,4 +1,4 @@
-//! `/mail`: the mailbox of an agent.
+//! `/mail`: an agent's mailbox.
 
 use ikigai_conversation::{AgentId, Time};
 use ikigai_mail::{Command, MailError, preview, relative_time};
@@ -20,10 +20,10 @@ impl OpenSession {
     }
 }
 
-/// The reply that an outcome of a mail command makes.
+/// Converts the outcome of a mail command into a reply.
 ///
 /// # Errors
-/// When nothing was done.
+/// When the command was refused.
 pub fn mail_reply(agent: &AgentId, outcome: Outcome, now: Time) -> Result<Reply, CommandError> {
     if let Some(error) = MailError::of(&outcome) {
         return Err(CommandError::Refused(error.to_string()));

@@ -1,4 +1,4 @@
-//! `/model`: which model answers an agent.
+//! `/model`: shows or changes the model of an agent.
 
 use ikigai_agents::Model;
 use ikigai_conversation::AgentId;
@@ -8,7 +8,7 @@ use crate::model::{connect_chosen, context_tokens};
 use crate::open::OpenSession;
 
 impl OpenSession {
-    /// Says which model answers, or chooses another one.
+    /// Shows the model of an agent, or changes it to `name`.
     pub(super) fn model(&self, agent: AgentId, name: Option<&str>) -> Result<Reply, CommandError> {
         if let Some(name) = name {
             let model = self.find_model(&self.models.of(&agent), name);
@@ -22,7 +22,7 @@ impl OpenSession {
         ModelChoice { agent, label, context_tokens: context_tokens(&name), changed }
     }
 
-    /// A name alone, or one of the same provider, keeps the connection.
+    /// A bare name, or a name with the current provider, keeps the connection.
     fn find_model(&self, current: &Model, named: &str) -> Result<Model, String> {
         let environment = self.environment();
         let of_current = current.label.split('/').next().unwrap_or_default();

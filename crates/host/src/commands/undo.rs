@@ -1,4 +1,4 @@
-//! `/undo` and `/redo`: file changes of the user's latest message, undone or redone.
+//! `/undo` and `/redo`: undo or redo the file changes of the user's latest message.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::clock::now;
 use crate::open::OpenSession;
 
 impl OpenSession {
-    /// Undoes or redoes. The log of `agent` says that the user did.
+    /// Undoes or redoes file changes, and notes the command in the log of `agent`.
     pub(super) async fn undo(
         &self,
         agent: AgentId,
@@ -42,7 +42,7 @@ impl OpenSession {
     }
 }
 
-/// The report of an undo.
+/// Converts the report of an undo or redo for front ends.
 pub fn undo_report(report: Report, directory: &Path, now: Time) -> UndoReport {
     let Report { title, said_at, files } = report;
     let file = |(path, fate): (PathBuf, Fate)| (relative_path(&path, directory), outcome(fate));
@@ -50,7 +50,7 @@ pub fn undo_report(report: Report, directory: &Path, now: Time) -> UndoReport {
     UndoReport { title, said_at, age: relative_time(said_at, now), files }
 }
 
-/// A path as it is shown in a directory, which may be named by a link.
+/// A path relative to `directory`, which may be a link.
 pub fn relative_path(path: &Path, directory: &Path) -> PathBuf {
     let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     path.strip_prefix(real).or_else(|_| path.strip_prefix(directory)).unwrap_or(path).to_owned()

@@ -1,4 +1,4 @@
-//! `ikigai agents`: the registry of a session.
+//! `ikigai agents`: lists the agents of a session, or adds one.
 
 use ikigai_host::{Environment, place, settings};
 use ikigai_store::{Agent, State};
@@ -19,7 +19,7 @@ pub(crate) fn run(environment: &Environment, arguments: &AgentsArguments) -> any
             format!("{}\n", session.wait(add)?)
         }
         None => {
-            let session = StoredSession::look(environment)?;
+            let session = StoredSession::require_existing(environment)?;
             let agents = session.wait(session.store().agents(session.id))?;
             match arguments.json {
                 true => print::safe_json(format_args!(
@@ -46,7 +46,7 @@ fn to_json(agent: &Agent) -> Value {
     })
 }
 
-/// A tree of the living, with what each is doing.
+/// Renders the living agents as a tree, with their tasks.
 fn render(agents: &[Agent]) -> String {
     let mut text = String::new();
     for agent in agents.iter().filter(|agent| agent.state != State::Dead) {

@@ -1,4 +1,4 @@
-//! `ikigai completions`: a script with which a shell completes our commands and options.
+//! `ikigai completions`: prints a shell completion script.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

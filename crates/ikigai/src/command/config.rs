@@ -1,4 +1,4 @@
-//! `ikigai config`: every setting, its value and where it came from.
+//! `ikigai config`: shows every setting with its value and source.
 
 use ikigai_host::Environment;
 

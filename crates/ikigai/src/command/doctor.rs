@@ -1,4 +1,4 @@
-//! `ikigai doctor`: what ikigai needs, whether it is there, and what to do.
+//! `ikigai doctor`: checks what ikigai needs, and says how to fix what is missing.
 
 use std::io::{self, IsTerminal};
 
@@ -12,7 +12,7 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     let mut findings =
         vec![configuration(), keys(environment), model(environment)?, sandbox(environment)?];
     findings.extend(held_back(environment));
-    findings.extend(missing_places(environment));
+    findings.extend(missing_paths(environment));
     findings.extend(passed_over(&environment.directory).iter().map(foreign));
     findings.extend([terminal(environment), database(environment)]);
     let text: String = findings.iter().map(Finding::render).collect();
@@ -21,7 +21,7 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     Ok(if is_bad { Exit::Failed } else { Exit::Done })
 }
 
-/// What can be said when the configuration itself is wrong.
+/// The report if the configuration itself is invalid.
 pub(crate) fn run_without_configuration(error: &anyhow::Error) -> anyhow::Result<Exit> {
     let text = format!("{error:#}\n    (nothing else was checked)");
     let finding = Finding { what: "configuration", health: Health::Bad, text };
@@ -29,7 +29,7 @@ pub(crate) fn run_without_configuration(error: &anyhow::Error) -> anyhow::Result
     Ok(Exit::Failed)
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 struct Finding {
     what: &'static str,
     health: Health,
@@ -39,7 +39,7 @@ struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Good,
-    /// It is not there, and somebody may want it so.
+    /// Missing, possibly on purpose.
     Missing,
     Bad,
 }
@@ -55,13 +55,13 @@ impl Finding {
     }
 }
 
-/// It was read before we came here, and a wrong one would have ended the program.
+/// Always good: an invalid configuration is reported before this runs.
 fn configuration() -> Finding {
     let text = "read; 'ikigai config' shows it".to_owned();
     Finding { what: "configuration", health: Health::Good, text }
 }
 
-/// Which variables with keys are there; never what is in them.
+/// Which variables with keys are set. Their values are never shown.
 fn keys(environment: &Environment) -> Finding {
     let variables = environment.settings.key_variables();
     let (set, missing): (Vec<_>, Vec<_>) = variables.partition(|(_, is_set)| *is_set);
@@ -75,13 +75,13 @@ fn keys(environment: &Environment) -> Finding {
     Finding { what: "keys", health, text }
 }
 
-/// What would count if it belonged to somebody else.
+/// A file that is skipped because another user owns it.
 fn foreign(foreign: &ForeignFile) -> Finding {
     let text = format!("{foreign}; it is passed over");
     Finding { what: "ownership", health: Health::Missing, text }
 }
 
-/// Whether there is a screen to draw on.
+/// Whether the terminal supports the full screen.
 fn terminal(environment: &Environment) -> Finding {
     let finding = |health, text: String| Finding { what: "terminal", health, text };
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
@@ -99,7 +99,7 @@ fn terminal(environment: &Environment) -> Finding {
     }
 }
 
-/// Whether the model's server is there, takes the key and has the model.
+/// Whether the model's server responds, accepts the key and has the model.
 fn model(environment: &Environment) -> anyhow::Result<Finding> {
     let finding = |health, text| Finding { what: "model", health, text };
     let model = match connect(environment) {
@@ -107,18 +107,20 @@ fn model(environment: &Environment) -> anyhow::Result<Finding> {
         Err(error) => return Ok(finding(Health::Missing, explain_model(error).to_string())),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let asked = runtime.block_on(model.client.models());
+    let models = runtime.block_on(model.client.models());
     runtime.shutdown_background();
     let label = &model.label;
-    Ok(match asked {
+    Ok(match models {
         Ok(names) if names.contains(&model.name) => {
             let text = format!("{label}, known to its server");
             finding(Health::Good, text)
         }
-        // Some servers know more models than they list.
+        // Some servers have more models than they list.
         Ok(names) => {
-            let text =
-                format!("{label}; its server is there and does not list it, but {}", few(&names));
+            let text = format!(
+                "{label}; its server is there and does not list it, but {}",
+                summarize_names(&names)
+            );
             finding(Health::Good, text)
         }
         Err(fault) => {
@@ -127,7 +129,7 @@ fn model(environment: &Environment) -> anyhow::Result<Finding> {
     })
 }
 
-fn few(names: &[String]) -> String {
+fn summarize_names(names: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     match names.len() {
@@ -137,16 +139,16 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// Whether commands can be kept in, and what is allowed.
+/// Whether commands can be sandboxed, and what the sandbox allows.
 fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
     let finding = |health, text| Finding { what: "sandbox", health, text };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let walls = sandbox_here(environment)?;
+    let sandbox = sandbox_here(environment)?;
     let commands = environment.commands(environment.for_commands());
     let (found, here, loopback) = runtime.block_on(async {
         let found = commands.sandbox_kind().await;
         let here = match found {
-            Ok(kind) => commands.try_out(&walls, kind).await,
+            Ok(kind) => commands.try_out(&sandbox, kind).await,
             Err(_) => Ok(()),
         };
         let loopback = commands.loopback().await;
@@ -168,7 +170,7 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
                 Some(failed) => format!("the stronger one does not work ({failed})"),
                 None => "install bubblewrap for a stronger one".to_owned(),
             };
-            let sockets = match walls.network {
+            let sockets = match sandbox.network {
                 true => "commands have the network",
                 false => "commands have no sockets, so no loopback",
             };
@@ -177,7 +179,7 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
             finding(Health::Good, text)
         }
         (Ok(kind), Mode::Read | Mode::Work) => {
-            let sockets = match (walls.network, loopback) {
+            let sockets = match (sandbox.network, loopback) {
                 (true, _) => "commands have the network",
                 (false, Loopback::PerAgent) => "the commands of an agent share a private loopback",
                 (false, Loopback::PerCommand) => {
@@ -193,7 +195,7 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
     })
 }
 
-/// Variables that commands in the sandbox do not get.
+/// Variables that are held back from commands in the sandbox.
 fn held_back(environment: &Environment) -> Option<Finding> {
     let names = environment.held_back();
     let text = format!(
@@ -204,8 +206,8 @@ fn held_back(environment: &Environment) -> Option<Finding> {
     (!names.is_empty()).then_some(finding)
 }
 
-/// What the configuration names for the sandbox and is not there: nobody else tells of that.
-fn missing_places(environment: &Environment) -> impl Iterator<Item = Finding> {
+/// Configured sandbox paths that do not exist. They are not reported anywhere else.
+fn missing_paths(environment: &Environment) -> impl Iterator<Item = Finding> {
     let named = ["sandbox.read", "sandbox.hide", "sandbox.write"].into_iter().flat_map(|setting| {
         environment.settings.paths(setting).into_iter().map(move |place| (setting, place))
     });
@@ -216,11 +218,11 @@ fn missing_places(environment: &Environment) -> impl Iterator<Item = Finding> {
 }
 
 fn database(environment: &Environment) -> Finding {
-    let look = || -> anyhow::Result<String> {
+    let check = || -> anyhow::Result<String> {
         let store = open_database(environment)?;
         Ok(format!("{} ({})", environment.settings.database_url()?, store.check()?))
     };
-    match look() {
+    match check() {
         Ok(text) => Finding { what: "database", health: Health::Good, text },
         Err(error) => Finding { what: "database", health: Health::Bad, text: error.to_string() },
     }

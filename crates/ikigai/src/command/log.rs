@@ -1,4 +1,4 @@
-//! `ikigai log`: an agent's canonical log.
+//! `ikigai log`: prints an agent's canonical log.
 
 use ikigai_conversation::{Message, MessageId};
 use ikigai_host::{Environment, explain};
@@ -11,7 +11,7 @@ use crate::print::{self, Reader};
 use crate::session::StoredSession;
 
 pub(crate) fn run(environment: &Environment, arguments: &LogArguments) -> anyhow::Result<Exit> {
-    let session = StoredSession::look(environment)?;
+    let session = StoredSession::require_existing(environment)?;
     let mut after = arguments.after.and_then(MessageId::new);
     show_new(&session, arguments, &mut after)?;
     match arguments.follow {
@@ -20,7 +20,7 @@ pub(crate) fn run(environment: &Environment, arguments: &LogArguments) -> anyhow
     }
 }
 
-/// Prints what is appended, until an interrupt.
+/// Prints new messages until interrupted.
 fn follow(
     session: &StoredSession<'_>,
     arguments: &LogArguments,

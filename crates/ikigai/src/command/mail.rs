@@ -1,4 +1,4 @@
-//! `ikigai mail`: an agent's mailbox, on the command line.
+//! `ikigai mail`: an agent's mailbox.
 
 use anyhow::Context;
 use ikigai_host::{Environment, mail_reply, now};
@@ -20,7 +20,7 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
     let session = match arguments.action {
         MailAction::Send { .. } => StoredSession::open(environment)?,
         MailAction::Inbox | MailAction::Read { .. } | MailAction::Unread { .. } => {
-            StoredSession::look(environment)?
+            StoredSession::require_existing(environment)?
         }
     };
     let outcome = session.perform(command.step)?;
@@ -41,7 +41,7 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
     }
 }
 
-/// The same checks and texts as for a typed `/mail`.
+/// The same checks and texts as for `/mail`.
 fn parse(action: &MailAction) -> anyhow::Result<Result<Command, String>> {
     Ok(match action {
         MailAction::Inbox => Ok(Command::inbox()),

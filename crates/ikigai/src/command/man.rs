@@ -1,4 +1,4 @@
-//! `ikigai man`: the manual page, made from the same declaration as the help.
+//! `ikigai man`: prints the manual page, generated from the command line's declaration.
 
 use clap::CommandFactory;
 use clap_mangen::Man;

@@ -1,4 +1,4 @@
-//! `ikigai quarantine`: lists what commands put into protected paths, and puts it back.
+//! `ikigai quarantine`: lists quarantined files, and puts them back.
 
 use ikigai_host::{Environment, quarantine_folder};
 use ikigai_tools::protected::{put_back, quarantined, replaced};
@@ -14,7 +14,7 @@ pub(crate) fn run(
     let folder = quarantine_folder(environment)?;
     if let Some(id) = &arguments.put_back {
         let path = put_back(&folder, id)?;
-        // A command chose its name.
+        // An agent's command chose the name.
         let path = print::safe(&path.to_string_lossy());
         print::out(match replaced(&folder, id) {
             Some(kept) => format!(

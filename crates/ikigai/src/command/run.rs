@@ -1,4 +1,4 @@
-//! `ikigai run`: one task for one agent, without a person at hand.
+//! `ikigai run`: one task for one agent, unattended.
 
 mod json;
 mod printer;
@@ -51,7 +51,8 @@ pub(crate) fn run(environment: Environment, arguments: &RunArguments) -> anyhow:
         let (session, service) = slot.open(choice, printer.sink()).await?;
         let request = Request { agent, command: Command::Say { text: prompt } };
         let say = async move {
-            // What goes wrong with it is an event, or ends the service. Without a session the service ends with the turn.
+            // Errors are events or end the service. Once the session is dropped, the service ends
+            // with the turn.
             let _ = session.execute(request).await;
         };
         let ((), end) = tokio::join!(say, service.run(interrupt));
@@ -60,7 +61,7 @@ pub(crate) fn run(environment: Environment, arguments: &RunArguments) -> anyhow:
             Ok(ServiceEnd::AgentLost(error)) | Err(error) => Some(error),
         })
     });
-    // A file tool that is stuck in the system must not keep us.
+    // Do not wait for a file tool that is stuck in a system call.
     runtime.shutdown_background();
     Ok(match stop? {
         StopReason::Stop | StopReason::Length | StopReason::ToolLimit => Exit::Done,
@@ -69,11 +70,11 @@ pub(crate) fn run(environment: Environment, arguments: &RunArguments) -> anyhow:
     })
 }
 
-/// Cancels `interrupt` after so many seconds, from a thread of its own: the runtime's thread may be stuck in the system,
-/// on a file system that does not answer. If that does not end the program, it is ended all the same. What is committed
-/// is safe at any moment.
+/// Cancels `interrupt` after `seconds`, and exits if that does not end the program. It runs on a
+/// separate thread, since the runtime's thread may be stuck in a system call on an unresponsive
+/// file system. Committed data is safe at any moment.
 fn limit_time(seconds: u64, interrupt: CancellationToken) -> std::io::Result<()> {
-    /// Twice as long as it takes to end commands that do not listen.
+    /// Twice as long as it takes to kill commands that ignore signals.
     const PATIENCE: Duration = Duration::from_secs(10);
     let wait = move || {
         thread::sleep(Duration::from_secs(seconds));

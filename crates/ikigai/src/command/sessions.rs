@@ -1,4 +1,4 @@
-//! `ikigai sessions`: what is in the database.
+//! `ikigai sessions`: lists, deletes and copies sessions.
 
 use ikigai_host::{Environment, open_database_at, session_summary};
 use ikigai_protocol::render_session;

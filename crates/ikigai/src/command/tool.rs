@@ -1,4 +1,4 @@
-//! `ikigai tool`: one call, dispatched as a model's would be.
+//! `ikigai tool`: runs one call, dispatched like a model's.
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -55,7 +55,7 @@ fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Performs a step on the database, as the person's hand; `None` when it was interrupted.
+/// Performs a step on the database on behalf of the user; `None` if interrupted.
 fn commit(
     environment: &Environment,
     name: &str,
@@ -63,7 +63,7 @@ fn commit(
     step: Step,
 ) -> anyhow::Result<Option<ToolResult>> {
     let settings = &environment.settings;
-    // A step has no eyes for anything but the database.
+    // A step only touches the database.
     let fact = |effect: &Effect| match effect {
         Effect::Database => Fact::Database,
         Effect::Read(_) | Effect::Write(_) | Effect::Command { .. } => Fact::Unknown,
@@ -72,7 +72,7 @@ fn commit(
     let facts: Vec<Fact> = call.effects().iter().map(fact).collect();
     let gate =
         Gate::new(settings::mode(settings), Confinement::InForce, settings::rules(settings)?);
-    if let Err(refused) = without_person(gate.judge(name, &facts)) {
+    if let Err(refused) = without_user(gate.judge(name, &facts)) {
         return Ok(Some(refused));
     }
     let session = StoredSession::open(environment)?;
@@ -90,14 +90,14 @@ fn commit(
     Ok(Some(render(session.perform(step)?.as_ref(), size)))
 }
 
-/// Runs the call; `None` when it was interrupted.
+/// Runs the call; `None` if interrupted.
 fn execute(
     environment: &Environment,
     name: &str,
     call: &Call<Step>,
     executor: &Executor,
 ) -> anyhow::Result<Option<ToolResult>> {
-    // Calls without commands need none, and work where none can be made.
+    // Only calls with commands need one; others work even if none can be created.
     let runs_commands = call.effect_kinds().contains(&EffectKind::Command);
     let temporary = runs_commands.then(|| TemporaryFolder::of_process(environment));
     let temporary = temporary.transpose()?;
@@ -122,29 +122,29 @@ fn execute(
         let running = async {
             let facts = call.facts(&context);
             let destinations = call.destinations(&context, &facts);
-            let context = match without_person(permissions.judge(name, &facts, &commands).await) {
+            let context = match without_user(permissions.judge(name, &facts, &commands).await) {
                 Ok(Reach::Tree) => context.reaching(Reach::Tree),
                 Ok(reach) => context.reaching(reach).leading_to(destinations),
                 Err(refused) => return refused,
             };
             let execution = executor.run(&context).await;
             let Some(why) = execution.no_sandbox else { return execution.result };
-            // A rule that lets the command run without would have done so before.
+            // If a rule allowed the command without a sandbox, it would have run that way.
             let facts = Fact::leaving_sandbox(facts);
             let verdict = permissions.judge(name, &facts, &commands).await;
-            without_person(verdict.because(Some(why))).err().unwrap_or(execution.result)
+            without_user(verdict.because(Some(why))).err().unwrap_or(execution.result)
         };
         let result = until_interrupted(running, &interrupt).await;
         commands.close().await;
         result
     });
-    // A file tool that is stuck in the system must not keep us.
+    // Do not wait for a file tool that is stuck in a system call.
     runtime.shutdown_background();
     result
 }
 
-/// How far a call may reach where nobody can be asked.
-fn without_person(verdict: Verdict) -> Result<Reach, ToolResult> {
+/// Judges a call without a user: calls that need approval are refused.
+fn without_user(verdict: Verdict) -> Result<Reach, ToolResult> {
     match verdict {
         Verdict::Allow(reach) => Ok(reach),
         Verdict::Ask(question) => Err(question.refusal()),
@@ -152,12 +152,12 @@ fn without_person(verdict: Verdict) -> Result<Reach, ToolResult> {
     }
 }
 
-/// Waits for the call; a signal interrupts it, a second one does not even wait for its end.
+/// Waits for the call. A signal interrupts it; after a second one its end is not awaited.
 async fn until_interrupted(
     call: impl Future<Output = ToolResult>,
     interrupt: &CancellationToken,
 ) -> anyhow::Result<Option<ToolResult>> {
-    /// Longer than a command is given to end by itself.
+    /// Longer than a command gets to exit after an interrupt.
     const PATIENCE: Duration = Duration::from_secs(3);
     let mut signals = Signals::listen()?;
     tokio::pin!(call);

@@ -1,4 +1,4 @@
-//! `ikigai tools`: what a model is offered.
+//! `ikigai tools`: lists the tools offered to a model.
 
 use ikigai_host::{Environment, settings, tool_summary};
 use ikigai_protocol::render_tools;

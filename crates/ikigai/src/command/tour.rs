@@ -1,8 +1,8 @@
 //! `ikigai tour`: a walk through ikigai that needs no key.
 //!
-//! Only the model is scripted: a small server of our own says its lines. Everything that is between it and the
-//! page is the real thing, in a scratch folder with a database of its own. Nothing of the user's is read or
-//! written: no configuration, no key, no session.
+//! Only the model is scripted, by a small local server. Everything else is real and runs in a
+//! scratch folder with its own database. No configuration, key or session of the user is read or
+//! written.
 
 mod guide;
 mod pace;
@@ -26,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 use crate::environment;
 use crate::exit::Exit;
 use crate::screen;
-use crate::signals::{self, Heeded};
-use crate::talk::{Looks, has_terminal};
+use crate::signals::{self, SignalFilter};
+use crate::talk::{Interface, has_terminal};
 
 use pace::{Pace, Speed};
 use page::Page;
@@ -35,21 +35,21 @@ use scratch::{ELSEWHERE, Scratch};
 use server::Server;
 use walk::Walk;
 
-/// The mode is `work` unless another is asked for.
-pub(crate) fn run(mode: Option<&str>, looks: Looks) -> anyhow::Result<Exit> {
+/// Runs the tour, in mode `work` by default.
+pub(crate) fn run(mode: Option<&str>, interface: Interface) -> anyhow::Result<Exit> {
     let mode = mode.unwrap_or("work");
-    match looks.on_this_terminal() {
-        Looks::Full(mouse) if has_terminal() => walk_on_screen(mode, mouse),
-        Looks::Full(_) | Looks::Plain => walk_on_page(mode),
+    match interface.on_this_terminal() {
+        Interface::Full(mouse) if has_terminal() => run_on_screen(mode, mouse),
+        Interface::Full(_) | Interface::Plain => run_on_page(mode),
     }
 }
 
-/// On the full screen the person does it all, and is told what there is to do.
-fn walk_on_screen(mode: &str, mouse: Mouse) -> anyhow::Result<Exit> {
+/// The interactive tour on the full screen: the user acts, and the guide says what to do.
+fn run_on_screen(mode: &str, mouse: Mouse) -> anyhow::Result<Exit> {
     let interrupt = CancellationToken::new();
-    // While the screen is there Ctrl-C is a key, or the editor's.
+    // On the full screen, Ctrl-C is a key or belongs to the editor.
     let (scratch, environment, store) =
-        prepare(Speed::Readable, mode, &interrupt, Heeded::Endings)?;
+        prepare(Speed::Readable, mode, &interrupt, SignalFilter::Terminations)?;
     drop(store);
     let model = connect(&environment)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -61,57 +61,57 @@ fn walk_on_screen(mode: &str, mouse: Mouse) -> anyhow::Result<Exit> {
     ended
 }
 
-/// Elsewhere it is played.
-fn walk_on_page(mode: &str) -> anyhow::Result<Exit> {
+/// The tour without the full screen: it plays by itself.
+fn run_on_page(mode: &str) -> anyhow::Result<Exit> {
     let speed = match std::io::stdout().is_terminal() {
         true => Speed::Readable,
         false => Speed::AtOnce,
     };
     let interrupt = CancellationToken::new();
-    let (scratch, environment, store) = prepare(speed, mode, &interrupt, Heeded::All)?;
+    let (scratch, environment, store) = prepare(speed, mode, &interrupt, SignalFilter::All)?;
     let page = Page::new(&environment, speed, interrupt.clone());
     let page = Arc::new(Mutex::new(page));
     let pace = Pace::new(speed, interrupt.clone())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let walked = runtime.block_on(async {
         let page = Arc::clone(&page);
-        let mut walk = Walk::begin(&environment, &scratch, store, page, pace, interrupt)?;
-        let walked = walk.go().await;
-        walk.end().await;
+        let mut walk = Walk::new(&environment, &scratch, store, page, pace, interrupt)?;
+        let walked = walk.run().await;
+        walk.close().await;
         walked
     });
-    // A file tool that is stuck in the system must not keep us.
+    // Do not wait for a file tool that is stuck in a system call.
     runtime.shutdown_background();
     drop(scratch);
     page::lock(&page).finish(walked)
 }
 
-/// Makes everything that the walk stands on. From here on a signal cancels `interrupt`.
+/// Prepares everything that the tour needs. From here on a signal cancels `interrupt`.
 fn prepare(
     speed: Speed,
     mode: &str,
     interrupt: &CancellationToken,
-    heeded: Heeded,
+    filter: SignalFilter,
 ) -> anyhow::Result<(Scratch, Arc<Environment>, Store)> {
-    let folder = scratch::new_place();
-    // Whoever cannot wait for the end has the folder removed, but not while it is being made.
+    let folder = scratch::new_path();
+    // A second signal removes the folder, but not while it is being created.
     let making = Arc::new(Mutex::new(()));
     let _making = making.lock();
     let (made, place) = (Arc::clone(&making), folder.clone());
-    signals::cancel_and(interrupt.clone(), heeded, move || {
+    signals::cancel_and(interrupt.clone(), filter, move || {
         let _made = made.lock();
         scratch::remove(&place);
     })?;
-    let scratch = Scratch::make(folder)?;
+    let scratch = Scratch::create(folder)?;
     let server = Server::start(speed)?;
-    let environment = surroundings(&scratch, &server, mode)?;
+    let environment = tour_environment(&scratch, &server, mode)?;
     let store = Store::open(environment.settings.database_url()?.expose(), Options::default())
         .map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
     Ok((scratch, Arc::new(environment), store))
 }
 
-/// The scratch folder instead of the user's, and the scripted server as the model's provider.
-fn surroundings(scratch: &Scratch, server: &Server, mode: &str) -> anyhow::Result<Environment> {
+/// An environment in the scratch folder, with the scripted server as the provider.
+fn tour_environment(scratch: &Scratch, server: &Server, mode: &str) -> anyhow::Result<Environment> {
     let path = environment::path_with(&scratch.programs());
     let path = path.map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
     let mut environment = environment::isolated(
@@ -125,7 +125,7 @@ fn surroundings(scratch: &Scratch, server: &Server, mode: &str) -> anyhow::Resul
             ("TMPDIR", scratch.temporary().into()),
         ],
     )?;
-    // The tour is alone in its database.
+    // No other session exists in the tour's database.
     environment.selection.new = true;
     Ok(environment)
 }

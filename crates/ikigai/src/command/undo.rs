@@ -1,4 +1,4 @@
-//! `ikigai undo`: undoes file changes of the user's latest message.
+//! `ikigai undo`: undoes the file changes of the user's latest message.
 
 use ikigai_host::{Environment, now, place, relative_path, undo_report};
 use ikigai_mail::relative_time;
@@ -26,11 +26,11 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
         let undoable = session.wait(session.store().undoable(session.id))?;
         print::out(render_list(&undoable, directory))?;
         if undoable.is_empty() {
-            tell_of_older(environment, &session)?;
+            mention_older_session(environment, &session)?;
         }
         return Ok(Exit::Done);
     }
-    session.require_its_folders()?;
+    session.check_folders()?;
     let (direction, again) = match arguments.redo {
         true => (Direction::Redo, "ikigai undo --redo"),
         false => (Direction::Undo, "ikigai undo"),
@@ -39,7 +39,7 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
         Undone::Nothing => {
             print::out(format!("{}\n", nothing(direction)))?;
             if direction == Direction::Undo {
-                tell_of_older(environment, &session)?;
+                mention_older_session(environment, &session)?;
             }
         }
         Undone::AtWork(agent) => {
@@ -63,18 +63,21 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
     Ok(Exit::Done)
 }
 
-/// Every `ikigai run` starts a session: the changes to undo may be in the one before. A session that was named is the
-/// one that was meant.
-fn tell_of_older(environment: &Environment, session: &StoredSession<'_>) -> anyhow::Result<()> {
-    /// A directory may have thousands.
-    const LOOKED_AT: usize = 20;
+/// Mentions an older session with changes to undo, unless the user named a session: every `ikigai
+/// run` starts a new one, so the changes may be in an earlier one.
+fn mention_older_session(
+    environment: &Environment,
+    session: &StoredSession<'_>,
+) -> anyhow::Result<()> {
+    /// A directory may have thousands of sessions.
+    const LIMIT: usize = 20;
     if environment.selection.session.is_some() {
         return Ok(());
     }
     let (here, store) = (place(environment), session.store());
     let sessions = session.wait(store.sessions())?.into_iter();
     let older = sessions.filter(|other| other.location == here && other.id != session.id);
-    for older in older.take(LOOKED_AT) {
+    for older in older.take(LIMIT) {
         if !session.wait(store.undoable(older.id))?.is_empty() {
             let found = "An older session of this directory has changes to undo";
             print::note(&format!("{found}: ikigai undo --session {}", older.id));
@@ -91,12 +94,12 @@ fn nothing(direction: Direction) -> Nothing {
     }
 }
 
-/// Whether the same command may have more success.
+/// Whether it is worth repeating the command.
 fn has_failed(report: &UndoReport) -> bool {
     report.files.iter().any(|(_, outcome)| matches!(outcome, FileOutcome::Failed(_)))
 }
 
-/// What can be undone, the latest first.
+/// Lists what can be undone, the latest first.
 fn render_list(undoable: &[UndoEntry], directory: &Path) -> String {
     if undoable.is_empty() {
         return format!("{}\n", Nothing::Undo);

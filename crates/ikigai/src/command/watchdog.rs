@@ -1,4 +1,4 @@
-//! The program as its own watchdog; never started by a person.
+//! The program as its own watchdog; never started by the user.
 
 use std::os::fd::AsFd;
 
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 pub(crate) fn run() -> anyhow::Result<Exit> {
     #[cfg(target_os = "linux")]
     {
-        // Only for those who list processes; the system cuts it at 15 characters.
+        // Shown in lists of processes; Linux cuts it at 15 characters.
         let _ = rustix::thread::set_name(c"ikigai-watchdog");
     }
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;

@@ -1,8 +1,8 @@
-//! What a person types when an agent asks.
+//! Answers to approval requests, as typed.
 
 use ikigai_conversation::Decision;
 
-/// Reads an answer; `None` when the line is none.
+/// Parses an answer; `None` if the line is not one.
 pub(super) fn parse_answer(line: &str) -> Option<(Decision, Option<String>)> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let reason = Some(rest.trim()).filter(|reason| !reason.is_empty()).map(str::to_owned);
@@ -31,7 +31,7 @@ mod tests {
         check("a", Some((Decision::Always, None)));
         check("n", Some((Decision::No, None)));
         check("no  use the test database ", Some((Decision::No, Some("use the test database"))));
-        // Who says more than yes may mean something else.
+        // Text after a yes may limit it.
         check("yes but only the first part", None);
         check("a little", None);
         check("", None);

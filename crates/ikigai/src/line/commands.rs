@@ -1,4 +1,4 @@
-//! What can be typed with a slash before it.
+//! Slash commands.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use ikigai_protocol::{Command, Request, SLASH_COMMANDS, SlashCommand};
 
 use super::{User, lock};
 
-/// What follows a line.
+/// What to do after a line of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Stay,
@@ -19,8 +19,8 @@ A \\ at the end of a line continues it in the next one.
 Ctrl-C interrupts the agent, Ctrl-D leaves.";
 
 impl User {
-    /// Does what a slash command says.
-    pub(super) async fn take_command(&self, line: &str) -> Next {
+    /// Handles a slash command.
+    pub(super) async fn handle_command(&self, line: &str) -> Next {
         match SlashCommand::parse(line) {
             Ok(SlashCommand::Exit) => return Next::Leave,
             Ok(SlashCommand::Session(command)) => {
@@ -38,7 +38,7 @@ impl User {
 
     /// Carries out a command and shows the reply.
     async fn execute(&self, request: Request) {
-        // What has to wait for an agent must not keep the keyboard waiting.
+        // Commands that wait for an agent must not block the keyboard.
         let is_for_agent = matches!(
             request.command,
             Command::Clear | Command::Mark { .. } | Command::Rewind { .. }
@@ -58,7 +58,7 @@ impl User {
     }
 }
 
-/// The commands with their lines of help. `/copy` is for the full screen: here a terminal copies what it shows.
+/// The help text. `/copy` is omitted: it needs the full screen.
 fn help() -> String {
     let commands = SLASH_COMMANDS.iter().filter(|(name, _)| *name != "copy");
     let lines = commands.map(|(name, help)| format!("  /{name:<8} {help}\n"));

@@ -1,4 +1,4 @@
-//! What is printed, and in which state that leaves the line.
+//! Printing on the terminal, keeping track of the cursor and of the agents shown.
 
 mod replies;
 
@@ -14,53 +14,54 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use crate::print::safe;
 use crate::question::{HOW_TO_ANSWER, render_question};
-use crate::transcript::{self, Look};
+use crate::transcript::{self, LineStyle};
 
-/// The terminal, as far as we know it.
+/// The terminal in line mode.
 pub(super) struct Screen {
     has_colours: bool,
-    /// Paths are shown relative to it.
+    /// Paths are shown relative to this directory.
     directory: PathBuf,
     mode: Mode,
     cursor: Cursor,
     /// The agent of this process.
     own: AgentId,
-    /// The agent that the user talks to, and whose text is shown as it comes.
+    /// The agent that the user talks to; its text is shown as it streams.
     view: AgentId,
-    /// What is known of the agents that have done something.
-    agents: BTreeMap<AgentId, Known>,
-    /// The calls that wait for approval, the oldest first. Only that one is shown, so that an answer is to what is seen.
-    asked: VecDeque<(AgentId, ApprovalRequest)>,
-    /// There is a conversation to come back to.
+    /// The agents that have been active.
+    agents: BTreeMap<AgentId, AgentView>,
+    /// The calls that wait for approval, the oldest first. Only the oldest is shown, so that an
+    /// answer always refers to what the user sees.
+    questions: VecDeque<(AgentId, ApprovalRequest)>,
+    /// There is a conversation to continue.
     has_spoken: bool,
 }
 
-/// An agent, as far as the user sees it.
+/// The state of an agent that matters for the display.
 #[derive(Debug, Default)]
-struct Known {
-    /// A turn goes on, or is about to begin.
-    is_at_work: bool,
-    /// Its last turn stopped in a way from which it may go on; Enter does that.
+struct AgentView {
+    /// A turn is running or about to start.
+    is_working: bool,
+    /// The last turn stopped but can be continued, by pressing Enter.
     can_continue: bool,
-    /// Messages of the user that wait, and are shown when they go in.
+    /// The number of queued messages of the user; each is shown when the agent gets it.
     waiting: usize,
-    /// The end of the text that streams, for whoever comes in the middle of it.
-    so_far: String,
+    /// The end of the streaming text, shown when the user switches to the agent meanwhile.
+    streamed_text: String,
 }
 
-impl Known {
+impl AgentView {
     fn is_busy(&self) -> bool {
-        self.is_at_work || self.waiting > 0
+        self.is_working || self.waiting > 0
     }
 
-    /// Keeps a piece of the text that streams.
-    fn hear(&mut self, delta: &str) {
-        /// Several screens; who wants to see more of it waits for the end.
+    /// Keeps a piece of the streaming text.
+    fn append_text(&mut self, delta: &str) {
+        /// Several screens; the complete text is in the log.
         const LIMIT: usize = 16 * 1024;
-        self.so_far.push_str(delta);
-        if self.so_far.len() > 2 * LIMIT {
-            let start = self.so_far.ceil_char_boundary(self.so_far.len() - LIMIT);
-            self.so_far.replace_range(..start, "… ");
+        self.streamed_text.push_str(delta);
+        if self.streamed_text.len() > 2 * LIMIT {
+            let start = self.streamed_text.ceil_char_boundary(self.streamed_text.len() - LIMIT);
+            self.streamed_text.replace_range(..start, "… ");
         }
     }
 }
@@ -68,9 +69,9 @@ impl Known {
 /// Where the cursor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cursor {
-    /// At the beginning of an empty line.
-    Fresh,
-    /// Behind the prompt.
+    /// At the start of an empty line.
+    LineStart,
+    /// After the prompt.
     Prompt,
     /// In the text of an answer.
     Text,
@@ -84,51 +85,51 @@ impl Screen {
             has_colours,
             directory: environment.directory.clone(),
             mode,
-            cursor: Cursor::Fresh,
+            cursor: Cursor::LineStart,
             view: own.clone(),
             own,
             agents: BTreeMap::new(),
-            asked: VecDeque::new(),
+            questions: VecDeque::new(),
             has_spoken: false,
         }
     }
 
-    /// Says who is there, and what commands are kept in by.
-    pub(super) fn greet(&mut self, model: &str, sandbox: &Result<SandboxKind, NoSandbox>) {
+    /// Prints the version, model, agent, mode and sandbox.
+    pub(super) fn print_header(&mut self, model: &str, sandbox: &Result<SandboxKind, NoSandbox>) {
         let version = env!("CARGO_PKG_VERSION");
         let (mode, agent) = (self.mode, &self.view);
-        let walls = match (mode, sandbox) {
+        let sandbox = match (mode, sandbox) {
             (Mode::Work, Ok(kind)) => format!(", sandbox {kind}"),
             (Mode::Work, Err(_)) => ", no sandbox: every command needs approval".to_owned(),
             (Mode::Read | Mode::Full, _) => String::new(),
         };
         let who = format!("ikigai {version} · {} · agent {agent}", safe(model));
-        let mode = self.in_colour_of(mode, &format!("mode {}{walls}", mode.word()));
+        let mode = self.in_colour_of(mode, &format!("mode {}{sandbox}", mode.word()));
         self.line(&format!("{who} · {mode}"));
         self.dim("/help lists the commands, Ctrl-C interrupts, Ctrl-D leaves");
     }
 
-    /// Leaves the terminal at the beginning of a line.
-    pub(super) fn leave_line(&mut self) {
-        self.fresh();
+    /// Leaves the cursor at the start of a line.
+    pub(super) fn finish_line(&mut self) {
+        self.start_line();
     }
 
-    /// Says how to continue the session.
-    pub(super) fn say_goodbye(&mut self, how_to_continue: &str) {
-        self.fresh();
+    /// Prints how to continue the session.
+    pub(super) fn print_exit_hint(&mut self, how_to_continue: &str) {
+        self.start_line();
         if self.has_spoken {
             self.dim(how_to_continue);
         }
     }
 
     pub(super) fn prompt(&mut self) {
-        self.fresh();
+        self.start_line();
         let mode = self.mode;
         if mode == Mode::Full {
             let full = self.in_colour_of(mode, mode.word());
             self.put(&format!("{full} "));
         }
-        let whose = match self.asked.front() {
+        let whose = match self.questions.front() {
             Some((agent, _)) if *agent != self.view => format!("{agent} y/a/n "),
             Some(_) => "y/a/n ".to_owned(),
             None if self.agents.len() > 1 => format!("{} ", self.view),
@@ -145,108 +146,108 @@ impl Screen {
 
     /// Whether the agent in view is at work.
     pub(super) fn is_busy(&self) -> bool {
-        self.agents.get(&self.view).is_some_and(Known::is_busy)
+        self.agents.get(&self.view).is_some_and(AgentView::is_busy)
     }
 
     /// Whether a call waits for approval.
-    pub(super) fn asks(&self) -> bool {
-        !self.asked.is_empty()
+    pub(super) fn has_question(&self) -> bool {
+        !self.questions.is_empty()
     }
 
-    /// The call that the user was asked for; now it does not wait any more.
-    pub(super) fn answered(&mut self) -> Option<(AgentId, ToolCallId)> {
-        let (agent, asking) = self.asked.pop_front()?;
+    /// Takes the call that the user has just answered, and shows the next one.
+    pub(super) fn take_question(&mut self) -> Option<(AgentId, ToolCallId)> {
+        let (agent, request) = self.questions.pop_front()?;
         self.show_question();
-        Some((agent, asking.call.tool_call_id))
+        Some((agent, request.call.tool_call_id))
     }
 
     pub(super) fn can_continue(&self) -> bool {
-        let known = self.agents.get(&self.view);
-        known.is_some_and(|known| known.can_continue && !known.is_busy())
+        let agent_view = self.agents.get(&self.view);
+        agent_view.is_some_and(|agent_view| agent_view.can_continue && !agent_view.is_busy())
     }
 
-    /// Something was typed; while the agent works it waits.
-    pub(super) fn said(&mut self, is_busy: bool) {
+    /// The user sent a message. If the agent is busy, the message is queued.
+    pub(super) fn message_sent(&mut self, is_busy: bool) {
         self.has_spoken = true;
-        let known = self.agents.entry(self.view.clone()).or_default();
-        known.is_at_work = true;
-        known.can_continue = false;
+        let agent_view = self.agents.entry(self.view.clone()).or_default();
+        agent_view.is_working = true;
+        agent_view.can_continue = false;
         if is_busy {
-            known.waiting += 1;
+            agent_view.waiting += 1;
             self.dim("(queued for the next step)");
         }
     }
 
-    /// The person has ended a line.
-    pub(super) fn entered(&mut self) {
-        self.cursor = Cursor::Fresh;
+    /// The user has entered a line.
+    pub(super) fn line_entered(&mut self) {
+        self.cursor = Cursor::LineStart;
     }
 
-    /// Prints a message of ours.
+    /// Prints a message of the program.
     pub(super) fn say(&mut self, text: &str) {
         self.line(&safe(text));
     }
 
-    /// Prints what happened. Of an agent that is not in view every line has its id before it.
+    /// Prints an event. Lines about agents that are not in view start with the agent's ID.
     pub(super) fn show(&mut self, event: &Event) {
         let agent = &event.agent;
         match &event.kind {
             EventKind::TurnStarted(reason) => self.started(agent, *reason),
             EventKind::TextDelta(delta) => {
-                self.known(agent).hear(delta);
-                // That of others is shown when it is complete.
+                self.agent_view(agent).append_text(delta);
+                // Other agents' text is shown when it is complete.
                 if *agent == self.view {
                     self.text(delta);
                 }
             }
             EventKind::Message(message) => self.logged(agent, message),
             EventKind::Retry { attempt, reason, delay } => {
-                self.known(agent).so_far.clear();
-                self.tell(agent, &transcript::retry(*attempt, reason, *delay));
+                self.agent_view(agent).streamed_text.clear();
+                self.note(agent, &transcript::retry(*attempt, reason, *delay));
             }
-            EventKind::ApprovalRequested(asking) => self.ask(agent, asking),
+            EventKind::ApprovalRequested(request) => self.add_question(agent, request),
             EventKind::DatabaseUnavailable(reason) => {
-                self.tell(agent, &transcript::store_waits(reason));
+                self.note(agent, &transcript::database_unavailable(reason));
             }
             EventKind::MailHeld => self.line(transcript::MAIL_HELD),
-            EventKind::InputRejected(text) => self.not_taken(agent, text),
+            EventKind::InputRejected(text) => self.rejected(agent, text),
             EventKind::TurnEnded(done) => self.done(agent, done),
-            EventKind::AgentLost(reason) => self.tell(agent, &format!("✗ {reason}")),
+            EventKind::AgentLost(reason) => self.note(agent, &format!("✗ {reason}")),
         }
     }
 
-    fn known(&mut self, agent: &AgentId) -> &mut Known {
+    fn agent_view(&mut self, agent: &AgentId) -> &mut AgentView {
         self.agents.entry(agent.clone()).or_default()
     }
 
     fn started(&mut self, agent: &AgentId, reason: StartReason) {
-        let known = self.known(agent);
-        known.is_at_work = true;
-        known.can_continue = false;
-        known.so_far.clear();
+        let agent_view = self.agent_view(agent);
+        agent_view.is_working = true;
+        agent_view.can_continue = false;
+        agent_view.streamed_text.clear();
         if reason == StartReason::CutOff && *agent == self.view {
             self.has_spoken = true;
             self.dim("(continues a turn that was cut off)");
         }
     }
 
-    /// What the user said will not get into the log, so it no longer waits.
-    fn not_taken(&mut self, agent: &AgentId, text: &str) {
-        self.tell(agent, &transcript::not_taken(text));
-        let known = self.known(agent);
-        known.waiting = known.waiting.saturating_sub(1);
+    /// A message was rejected, so it is no longer queued.
+    fn rejected(&mut self, agent: &AgentId, text: &str) {
+        self.note(agent, &transcript::rejected(text));
+        let agent_view = self.agent_view(agent);
+        agent_view.waiting = agent_view.waiting.saturating_sub(1);
         if !self.is_busy() {
             self.prompt();
         }
     }
 
-    fn ask(&mut self, agent: &AgentId, asking: &ApprovalRequest) {
-        // An agent that nobody looks at needs somebody to look.
+    fn add_question(&mut self, agent: &AgentId, request: &ApprovalRequest) {
+        // The agent is not in view, so ring the bell.
         if *agent != self.view {
             self.put("\x07");
         }
-        self.asked.push_back((agent.clone(), asking.clone()));
-        match self.asked.len() {
+        self.questions.push_back((agent.clone(), request.clone()));
+        match self.questions.len() {
             1 => self.show_question(),
             waiting => {
                 self.dim(&format!("(agent {agent} asks, too; {} more to answer)", waiting - 1));
@@ -254,30 +255,30 @@ impl Screen {
         }
     }
 
-    /// Shows the oldest question, if there is one.
+    /// Shows the oldest approval request, if any.
     fn show_question(&mut self) {
-        let Some((agent, asking)) = self.asked.front().cloned() else { return };
-        // At once: a long diff, written and flushed line by line, would keep everything else waiting.
-        let question = render_question(&agent, &asking).join("\n");
+        let Some((agent, request)) = self.questions.front().cloned() else { return };
+        // In one write: flushing a long diff line by line would block everything else.
+        let question = render_question(&agent, &request).join("\n");
         self.line(&safe(&question));
         self.dim(HOW_TO_ANSWER);
-        // What was typed before the question was seen is no answer to it.
+        // Text typed before the question was shown is not an answer to it.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
         self.prompt();
     }
 
-    /// Forgets questions that nobody has to answer any more, and shows the next one.
-    fn forget_questions(&mut self, is_over: impl Fn(&AgentId, &ApprovalRequest) -> bool) {
-        let shown = self.asked.front().cloned();
-        self.asked.retain(|(agent, asking)| !is_over(agent, asking));
-        if self.asked.front() != shown.as_ref() {
+    /// Drops approval requests that are settled, and shows the next one.
+    fn drop_questions(&mut self, is_over: impl Fn(&AgentId, &ApprovalRequest) -> bool) {
+        let shown = self.questions.front().cloned();
+        self.questions.retain(|(agent, request)| !is_over(agent, request));
+        if self.questions.front() != shown.as_ref() {
             self.show_question();
         }
     }
 
     fn text(&mut self, delta: &str) {
         if self.cursor != Cursor::Text {
-            self.fresh();
+            self.start_line();
             self.put("● ");
             self.cursor = Cursor::Text;
         }
@@ -290,18 +291,18 @@ impl Screen {
                 self.lines(agent, message);
             }
             Body::User => {
-                let known = self.known(agent);
-                if known.waiting > 0 {
-                    known.waiting -= 1;
-                    self.tell(agent, &format!("❯ {}", message.content));
+                let agent_view = self.agent_view(agent);
+                if agent_view.waiting > 0 {
+                    agent_view.waiting -= 1;
+                    self.note(agent, &format!("❯ {}", message.content));
                 }
             }
-            // Ids are the models' own, so those of two agents may be the same.
+            // Call IDs come from the model, so two agents may have the same one.
             Body::Approval(approval) => {
                 let id = &approval.tool_call_id;
-                self.forget_questions(|by, asking| by == agent && asking.call.tool_call_id == *id);
+                self.drop_questions(|by, request| by == agent && request.call.tool_call_id == *id);
             }
-            Body::Assistant(_) => self.known(agent).so_far.clear(),
+            Body::Assistant(_) => self.agent_view(agent).streamed_text.clear(),
             Body::System | Body::Summary(_) | Body::Fork(_) => {}
             Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) => {}
             Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
@@ -309,28 +310,28 @@ impl Screen {
     }
 
     fn lines(&mut self, agent: &AgentId, message: &Message) {
-        for (look, line) in transcript::shown(message) {
-            let line = self.of(agent, &line);
-            match look {
-                Look::Plain => self.line(&line),
-                Look::Dim => self.dim(&line),
+        for (style, line) in transcript::render_lines(message) {
+            let line = self.prefixed(agent, &line);
+            match style {
+                LineStyle::Plain => self.line(&line),
+                LineStyle::Dim => self.dim(&line),
             }
         }
     }
 
     fn done(&mut self, agent: &AgentId, done: &TurnEnd) {
         let is_in_view = *agent == self.view;
-        let known = self.known(agent);
-        known.is_at_work = false;
-        known.can_continue = done.can_continue;
-        known.so_far.clear();
-        let is_busy = known.is_busy();
-        self.forget_questions(|by, _| by == agent);
-        self.fresh();
+        let agent_view = self.agent_view(agent);
+        agent_view.is_working = false;
+        agent_view.can_continue = done.can_continue;
+        agent_view.streamed_text.clear();
+        let is_busy = agent_view.is_busy();
+        self.drop_questions(|by, _| by == agent);
+        self.start_line();
         if !is_in_view && !done.text.trim().is_empty() {
-            self.tell(agent, &format!("● {}", done.text));
+            self.note(agent, &format!("● {}", done.text));
         }
-        transcript::ending(done).iter().for_each(|note| self.tell(agent, note));
+        transcript::end_note(done).iter().for_each(|note| self.note(agent, note));
         if done.can_continue && is_in_view {
             self.dim("Press Enter to retry");
         }
@@ -339,21 +340,21 @@ impl Screen {
         }
     }
 
-    /// Prints what is told of an agent.
-    fn tell(&mut self, agent: &AgentId, text: &str) {
-        let text = self.of(agent, &safe(text));
+    /// Prints a note about an agent.
+    fn note(&mut self, agent: &AgentId, text: &str) {
+        let text = self.prefixed(agent, &safe(text));
         self.line(&text);
     }
 
-    /// The text, with whose it is where that is not clear.
-    fn of(&self, agent: &AgentId, text: &str) -> String {
+    /// Prefixes the text with the agent's ID, unless the agent is in view.
+    fn prefixed(&self, agent: &AgentId, text: &str) -> String {
         match *agent == self.view {
             true => text.to_owned(),
-            false => transcript::of_agent(agent, text),
+            false => transcript::prefix_lines(agent, text),
         }
     }
 
-    /// Red is for the mode in which everything is allowed.
+    /// Colours the text red in mode full, in which everything is allowed.
     fn in_colour_of(&self, mode: Mode, text: &str) -> String {
         match self.has_colours && mode == Mode::Full {
             true => format!("\x1b[31m{text}\x1b[39m"),
@@ -361,9 +362,9 @@ impl Screen {
         }
     }
 
-    /// Prints lines of their own.
+    /// Prints text on a new line.
     fn line(&mut self, text: &str) {
-        self.fresh();
+        self.start_line();
         self.put(text);
         self.put("\n");
     }
@@ -375,14 +376,14 @@ impl Screen {
         }
     }
 
-    fn fresh(&mut self) {
-        if self.cursor != Cursor::Fresh {
+    fn start_line(&mut self) {
+        if self.cursor != Cursor::LineStart {
             self.put("\n");
-            self.cursor = Cursor::Fresh;
+            self.cursor = Cursor::LineStart;
         }
     }
 
-    /// A terminal that is gone is noticed by the signal that tells of it.
+    /// Errors are ignored: a closed terminal also sends a signal.
     fn put(&mut self, text: &str) {
         let mut stdout = io::stdout().lock();
         let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());

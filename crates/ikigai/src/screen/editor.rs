@@ -1,4 +1,4 @@
-//! Ctrl+G: what is being typed, in the user's own editor.
+//! Ctrl+G: edit the input in the user's editor.
 
 use std::fs;
 use std::io::Write;
@@ -8,16 +8,16 @@ use anyhow::Context;
 use ikigai_host::{Environment, TemporaryFolder};
 use tokio::process::Command;
 
-/// Larger texts are better put into a file of their own.
+/// Larger texts belong in a file.
 const LIMIT: u64 = 1024 * 1024;
 
-/// Lets the user edit a text; `None` when it is to stay as it was. The terminal must be the editor's meanwhile.
+/// Lets the user edit a text in an editor, which needs the terminal meanwhile.
 pub(super) async fn edit(
     environment: &Environment,
     text: String,
 ) -> anyhow::Result<Option<String>> {
     let folder = TemporaryFolder::of_process(environment)?;
-    // By its ending an editor knows how to show it.
+    // The extension selects the editor's syntax highlighting.
     let path = folder.path().join("message.md");
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(0o600).open(&path)?;
@@ -27,8 +27,8 @@ pub(super) async fn edit(
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
     #[expect(clippy::disallowed_methods, reason = "the editor is the user's, not an agent's")]
     let mut shell = Command::new("/bin/sh");
-    // It may have options, so a shell takes it apart. It replaces the shell, so that it is the editor that is ended with
-    // this future, and nobody else reads from the terminal then.
+    // A shell parses the command, which may have options. `exec` replaces the shell, so that
+    // dropping this future kills the editor itself and nothing else reads from the terminal.
     let is_one_command = !editor.contains(|c: char| "=;&|<>(){}`\n".contains(c));
     let exec = if is_one_command { "exec " } else { "" };
     let status = shell

@@ -1,5 +1,6 @@
-//! What was typed, per user and across sessions. Several processes write to the same file: one line of JSON per text, added
-//! under a lock, and now and then written anew without what is old or there twice.
+//! The input history, per user and across sessions. Several processes share the file: one JSON line
+//! per entry, appended under a lock. Now and then it is rewritten without old and duplicate
+//! entries.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -11,16 +12,16 @@ use ikigai_config::Settings;
 use ikigai_tui::Update;
 use rustix::fs::{FlockOperation, flock};
 
-/// A longer text is not typed twice; it is in the log.
+/// Longer entries are not kept; they are in the log.
 const TEXT_BYTES: usize = 64 * 1024;
-/// What is read of a file, whoever wrote it.
+/// The limit on what is read of the file.
 const FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The file with what was typed.
+/// The history file.
 pub(super) struct HistoryFile {
-    /// `None` where nothing is kept.
+    /// `None` if no history is kept.
     path: Option<PathBuf>,
-    /// How many texts are kept.
+    /// The number of entries to keep.
     size: usize,
 }
 
@@ -31,13 +32,13 @@ impl HistoryFile {
         HistoryFile { path, size }
     }
 
-    /// What was typed. A file that cannot be read is an empty one.
+    /// Loads the history. A file that cannot be read counts as empty.
     pub(super) fn load(&self) -> Update {
         let texts = self.path.as_deref().and_then(|path| read(path).ok()).unwrap_or_default();
-        Update::History { texts: newest(texts, self.size), size: self.size }
+        Update::History { texts: latest(texts, self.size), size: self.size }
     }
 
-    /// Adds a text. Nobody waits for it, and a disk that is full is no reason to stop talking.
+    /// Adds an entry in the background. A failure, such as a full disk, is only logged.
     pub(super) fn add(&self, text: String) {
         let Some(path) = self.path.clone().filter(|_| text.len() <= TEXT_BYTES) else { return };
         let size = self.size;
@@ -51,13 +52,13 @@ impl HistoryFile {
 
 fn read(path: &Path) -> io::Result<Vec<String>> {
     let lines = BufReader::new(File::open(path)?.take(FILE_BYTES)).split(b'\n');
-    // What is no line of ours is passed over.
+    // Lines that are not ours are skipped.
     let text = |line: Vec<u8>| serde_json::from_slice::<String>(&line).ok();
     Ok(lines.map_while(Result::ok).filter_map(text).collect())
 }
 
-/// The newest texts, each once, where it was typed last.
-fn newest(texts: Vec<String>, size: usize) -> Vec<String> {
+/// The latest entries without duplicates, ordered by last use.
+fn latest(texts: Vec<String>, size: usize) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let mut kept: Vec<String> =
         texts.into_iter().rev().filter(|text| seen.insert(text.clone())).take(size).collect();
@@ -69,23 +70,24 @@ fn append(path: &Path, text: &str, size: usize) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    // A file beside it: the file itself is replaced now and then, and a lock on the old one would be worth nothing.
+    // A separate lock file: the history file is sometimes replaced, which would invalidate a lock
+    // on it.
     let lock = private().create(true).truncate(false).open(path.with_extension("lock"))?;
     flock(&lock, FlockOperation::LockExclusive)?;
     let texts = read(path).unwrap_or_default();
-    // Read and written anew only when half of it is old.
+    // Rewrite only when half of it is old.
     if texts.len() >= size.saturating_mul(2) {
-        let mut texts = newest(texts, size);
+        let mut texts = latest(texts, size);
         texts.push(text.to_owned());
         return replace(path, &texts);
     }
     let mut file = private().read(true).create(true).append(true).open(path)?;
-    let end = if is_cut(&mut file)? { "\n" } else { "" };
+    let end = if is_truncated(&mut file)? { "\n" } else { "" };
     file.write_all(format!("{end}{}", line(text)).as_bytes())
 }
 
-/// Whether the last line has no end: its writer was killed, or the disk was full.
-fn is_cut(file: &mut File) -> io::Result<bool> {
+/// Whether the last line is incomplete: its writer was killed, or the disk was full.
+fn is_truncated(file: &mut File) -> io::Result<bool> {
     let mut last = [b'\n'];
     if file.metadata()?.len() > 0 {
         file.seek(SeekFrom::End(-1))?;
@@ -108,7 +110,7 @@ fn private() -> OpenOptions {
     options
 }
 
-/// A text on one line, whatever is in it. One write adds it whole.
+/// Encodes an entry as one line, which a single write appends.
 fn line(text: &str) -> String {
     format!("{}\n", serde_json::Value::from(text))
 }
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_kept_once_and_the_newest_stay() {
+    fn the_latest_entries_are_kept_without_duplicates() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made/history");
         for number in 0..50 {
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_left_in_the_file_does_no_harm() {
+    fn foreign_lines_in_the_file_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("history");
         fs::write(&path, b"\"a\"\nno json\n\xff\xfe\n{}\n\"b\"\n\"cut").unwrap();

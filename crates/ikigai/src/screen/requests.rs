@@ -1,4 +1,4 @@
-//! Carrying out what the screen requests: commands, lists, files, the editor.
+//! Carrying out requests from the screen: commands, lists, files, the editor.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use tokio::sync::mpsc;
 use super::editor::edit;
 use super::history::HistoryFile;
 use crate::exit::Exit;
-use crate::signals::{Caught, Signals};
+use crate::signals::{Signals, StopSignal};
 
-/// A Ctrl-C that ends the editor reaches us, too: it may be heard only after the editor's end.
+/// A Ctrl-C that ends the editor reaches us as well, possibly only after the editor has exited.
 const LATE: Duration = Duration::from_secs(2);
 
 pub(super) struct RequestHandler<'a> {
     pub(super) session: Arc<OpenSession>,
     pub(super) feed: &'a Feed,
     pub(super) history: &'a HistoryFile,
-    /// What a new user should know, if anything.
+    /// Shown when the conversation is new.
     pub(super) greeting: Option<String>,
-    /// The last line, without what differs from agent to agent.
+    /// The status line, without what differs between agents.
     pub(super) status: Status,
 }
 
-/// What a user wants whose agent is gone.
-pub(super) enum Wish {
-    /// Another agent.
+/// How the user continues after losing the agent.
+pub(super) enum NextAction {
+    /// With another agent.
     Continue,
     Leave(Exit),
 }
@@ -55,64 +55,66 @@ impl RequestHandler<'_> {
                         }
                         None => return Exit::Interrupted,
                     },
-                    Some(effect) => self.take(effect).await,
+                    Some(effect) => self.handle(effect).await,
                     None => return Exit::Done,
                 },
-                caught = signals.next() => match caught {
-                    Caught::Interrupt if editor_left.is_some_and(|at| at.elapsed() < LATE) => {}
-                    Caught::Interrupt | Caught::Ending => return Exit::Interrupted,
+                signal = signals.next() => match signal {
+                    StopSignal::Interrupt if editor_left.is_some_and(|at| at.elapsed() < LATE) => {}
+                    StopSignal::Interrupt | StopSignal::Terminate => return Exit::Interrupted,
                 },
             }
         }
     }
 
-    /// The agent is gone: any message of the user starts another one, which does not get what was meant for the first.
+    /// Waits after the agent was lost. Any message starts a new agent, which does not receive that
+    /// message.
     pub(super) async fn wait_to_continue(
         &self,
         effects: &mut mpsc::Receiver<Effect>,
         signals: &mut Signals,
-    ) -> Wish {
+    ) -> NextAction {
         const OFFER: &str = "Enter starts a new agent of the session, Ctrl+D leaves. What you type to this one is not sent.";
-        self.tell(self.session.slot().agent(), OFFER.to_owned());
-        // An editor that was open is closed by now.
+        self.show_text(self.session.slot().agent(), OFFER.to_owned());
+        // An open editor is closed by now.
         self.feed.send(Update::Edited(None));
         loop {
             let effect = tokio::select! {
                 effect = effects.recv() => effect,
-                _ = signals.next() => return Wish::Leave(Exit::Interrupted),
+                _ = signals.next() => return NextAction::Leave(Exit::Interrupted),
             };
             match effect {
                 Some(Effect::Request(Request {
                     command: Command::Say { .. } | Command::Continue,
                     ..
-                })) => return Wish::Continue,
+                })) => return NextAction::Continue,
                 Some(Effect::OpenEditor(_)) => self.feed.send(Update::Edited(None)),
                 Some(_) => {}
-                None => return Wish::Leave(Exit::Done),
+                None => return NextAction::Leave(Exit::Done),
             }
         }
     }
 
-    /// The terminal is the editor's, and so is Ctrl-C on it. `None` when the program is to end.
+    /// Runs the editor, which owns the terminal and Ctrl-C meanwhile. `None` if the program has to
+    /// end.
     async fn edit(&self, text: String, signals: &mut Signals) -> Option<Option<String>> {
         let slot = self.session.slot();
         let mut editing = std::pin::pin!(edit(slot.environment(), text));
         let edited = loop {
             tokio::select! {
                 edited = &mut editing => break edited,
-                caught = signals.next() => match caught {
-                    Caught::Interrupt => {}
-                    Caught::Ending => return None,
+                signal = signals.next() => match signal {
+                    StopSignal::Interrupt => {}
+                    StopSignal::Terminate => return None,
                 },
             }
         };
         Some(edited.unwrap_or_else(|error| {
-            self.refuse(slot.agent(), format!("{error:#}"));
+            self.show_error(slot.agent(), format!("{error:#}"));
             None
         }))
     }
 
-    async fn take(&mut self, effect: Effect) {
+    async fn handle(&mut self, effect: Effect) {
         match effect {
             Effect::Request(request) => self.request(request).await,
             Effect::LoadLog(agent) => self.recall(agent).await,
@@ -125,7 +127,7 @@ impl RequestHandler<'_> {
                 };
                 self.start(Request { agent, command }).await;
             }
-            // It needs the signals, so it was taken before.
+            // Handled in `listen`, since it needs the signals.
             Effect::OpenEditor(_) => self.feed.send(Update::Edited(None)),
         }
     }
@@ -137,11 +139,12 @@ impl RequestHandler<'_> {
         let agent = request.agent.clone();
         match self.session.execute(request).await {
             Ok(reply) => self.show(&agent, reply),
-            Err(error) => self.refuse(&agent, error.to_string()),
+            Err(error) => self.show_error(&agent, error.to_string()),
         }
     }
 
-    /// Passes a command on to its agent. The answer is shown whenever it comes: an interrupt must not wait behind it.
+    /// Sends a command to its agent. The answer is shown when it arrives: an interrupt must not
+    /// wait for it.
     async fn start(&self, request: Request) {
         let agent = request.agent.clone();
         let answer = self.session.start(request).await;
@@ -161,7 +164,7 @@ impl RequestHandler<'_> {
         });
     }
 
-    /// Shows what a command did.
+    /// Shows the result of a command.
     fn show(&mut self, agent: &AgentId, reply: Reply) {
         let text = render_reply(&reply, agent, &self.directory());
         let own = self.session.slot().agent().clone();
@@ -181,7 +184,7 @@ impl RequestHandler<'_> {
             self.give_model(model);
         }
         if let Some(text) = text {
-            self.tell(&shown_in, text);
+            self.show_text(&shown_in, text);
         }
     }
 
@@ -200,7 +203,7 @@ impl RequestHandler<'_> {
         let Ok(Reply::Opened { agent, log }) = opened else { return };
         let is_start = log.is_empty() && agent == *self.session.slot().agent();
         if let Some(greeting) = self.greeting.clone().filter(|_| is_start) {
-            self.tell(&agent, greeting);
+            self.show_text(&agent, greeting);
         }
         self.feed.send(Update::Log { agent, log });
     }
@@ -209,7 +212,7 @@ impl RequestHandler<'_> {
         self.session.execute(request).await
     }
 
-    /// Lists beside everything else: a large tree and a slow server take their time.
+    /// Lists in the background: a large tree or a slow server takes time.
     async fn list(&self, listing: Listing) {
         let command = match listing {
             Listing::Files => Command::ListFiles,
@@ -225,11 +228,11 @@ impl RequestHandler<'_> {
         });
     }
 
-    fn tell(&self, agent: &AgentId, text: String) {
+    fn show_text(&self, agent: &AgentId, text: String) {
         self.feed.send(Update::Note { agent: agent.clone(), text });
     }
 
-    fn refuse(&self, agent: &AgentId, text: String) {
+    fn show_error(&self, agent: &AgentId, text: String) {
         self.feed.send(Update::Error { agent: agent.clone(), text });
     }
 
@@ -238,7 +241,7 @@ impl RequestHandler<'_> {
     }
 }
 
-/// Whether an agent carries it out, which may take as long as the database does.
+/// Whether an agent carries out the command, which may have to wait for the database.
 fn is_for_agent(command: &Command) -> bool {
     matches!(
         command,

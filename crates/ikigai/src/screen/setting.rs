@@ -1,4 +1,4 @@
-//! What the terminal is like, and what the screen says of this conversation.
+//! The terminal's capabilities, the status line and the greeting.
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_host::{AgentChoice, Environment, context_tokens};
@@ -7,7 +7,7 @@ use ikigai_tui::{Bell, Colours, Status};
 
 use super::Purpose;
 
-/// Terminals that show a notification for OSC 9, by how they call themselves.
+/// Terminals that show a notification for OSC 9, by `TERM_PROGRAM` or `TERM`.
 const NOTIFYING: [&str; 5] = ["iTerm.app", "WezTerm", "ghostty", "xterm-kitty", "xterm-ghostty"];
 
 pub(super) fn colours(environment: &Environment) -> Colours {
@@ -25,14 +25,14 @@ pub(super) fn bell(environment: &Environment) -> Bell {
     }
 }
 
-/// What the last line says, as long as the sandbox is not known.
+/// The status line before the sandbox is known.
 pub(super) fn status(
     environment: &Environment,
     session: SessionId,
     choice: &AgentChoice,
     purpose: &Purpose,
 ) -> Status {
-    /// Up to the milliseconds in which the session began.
+    /// The part of the ID with the time at which the session started.
     const SHORT: usize = 13;
     Status {
         model: choice.model.label.clone(),
@@ -49,7 +49,7 @@ pub(super) fn status(
     }
 }
 
-/// What commands are kept in by; empty where they are not.
+/// The name of the sandbox; empty if there is none.
 pub(super) fn sandbox(found: &Result<SandboxKind, NoSandbox>) -> String {
     found.as_ref().map(ToString::to_string).unwrap_or_default()
 }
@@ -63,7 +63,7 @@ fn directory(environment: &Environment) -> String {
     }
 }
 
-/// What somebody who never was here has to know. On a tour it is the guide who says it.
+/// The greeting for a new conversation. On a tour the guide greets instead.
 pub(super) fn greeting(
     purpose: &Purpose,
     agent: &AgentId,

@@ -1,4 +1,4 @@
-//! No model is connected: what a person can do about it, here and now.
+//! Offering ways to connect a model when none is configured.
 
 use std::io::{self, BufRead, Write};
 
@@ -10,23 +10,23 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use crate::print::safe;
 
-/// What the person chose.
+/// What the user chose.
 pub(super) enum Choice {
     Talk(Model),
     Tour,
     Leave,
 }
 
-/// The usual addresses of servers on one's own machine.
+/// The default addresses of local servers.
 const LOCAL_SERVERS: &[(&str, &str)] = &[
     ("ollama", "http://127.0.0.1:11434/v1"),
     ("lmstudio", "http://127.0.0.1:1234/v1"),
     ("llamacpp", "http://127.0.0.1:8080/v1"),
 ];
 
-/// Offers what there is, until the person has chosen.
+/// Offers the available choices until the user picks one.
 pub(super) async fn offer(environment: &Environment, why: &ModelError) -> anyhow::Result<Choice> {
-    let found = find_local(environment).await;
+    let found = find_local_servers(environment).await;
     put(&format!("ikigai: {why}. What would you like to do?\n"))?;
     put("  k  paste a key of Anthropic, OpenAI or Gemini; it is kept in memory only\n")?;
     for (number, local) in (1..).zip(&found) {
@@ -50,7 +50,7 @@ pub(super) async fn offer(environment: &Environment, why: &ModelError) -> anyhow
             }
             typed => match typed.parse::<usize>().ok().and_then(|n| found.get(n.wrapping_sub(1))) {
                 Some(local) => {
-                    tell_how_to_keep(local)?;
+                    print_how_to_keep(local)?;
                     return Ok(Choice::Talk(connect_with(environment, local, None)));
                 }
                 None => put("That is none of the choices.\n")?,
@@ -59,9 +59,9 @@ pub(super) async fn offer(environment: &Environment, why: &ModelError) -> anyhow
     }
 }
 
-/// Looks at all usual addresses at once.
-async fn find_local(environment: &Environment) -> Vec<ModelSettings> {
-    let look = |(provider, base_url): &(&str, &str)| {
+/// Checks all default addresses concurrently.
+async fn find_local_servers(environment: &Environment) -> Vec<ModelSettings> {
+    let check = |(provider, base_url): &(&str, &str)| {
         let mut chosen = ModelSettings {
             provider: (*provider).to_owned(),
             name: String::new(),
@@ -75,22 +75,23 @@ async fn find_local(environment: &Environment) -> Vec<ModelSettings> {
             Some(chosen)
         }
     };
-    let [ollama, lmstudio, llamacpp] = [0, 1, 2].map(|index| look(&LOCAL_SERVERS[index]));
+    let [ollama, lmstudio, llamacpp] = [0, 1, 2].map(|index| check(&LOCAL_SERVERS[index]));
     let (ollama, lmstudio, llamacpp) = tokio::join!(ollama, lmstudio, llamacpp);
     [ollama, lmstudio, llamacpp].into_iter().flatten().collect()
 }
 
-/// Asks for a key without showing it. What it looks like tells whose it is.
+/// Reads a key without echo. Its prefix shows which provider it is for.
 fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
     put("The key (it is not shown): ")?;
-    let hidden = HiddenInput::begin();
+    let hidden = HiddenInput::start();
     let line = read_line();
     drop(hidden);
     put("\n")?;
     let Some(key) = line?.map(|line| line.trim().to_owned()).filter(|key| !key.is_empty()) else {
         return Ok(None);
     };
-    let Some(provider) = provider_of(&key).map_or_else(ask_whose, |known| Ok(Some(known)))? else {
+    let Some(provider) = provider_of(&key).map_or_else(ask_provider, |known| Ok(Some(known)))?
+    else {
         return Ok(None);
     };
     let chosen = match environment.settings.model_for_provider(provider) {
@@ -108,13 +109,14 @@ fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
     Ok(Some(connect_with(environment, &chosen, Some(Secret::new(key)))))
 }
 
-/// The provider whose keys begin so. A key must go to nobody else, so there is no guess.
+/// The provider whose keys have this prefix. A key must never go to another provider, so an unknown
+/// prefix is not guessed.
 fn provider_of(key: &str) -> Option<&'static str> {
-    let beginnings = [("sk-ant-", "anthropic"), ("AIza", "google"), ("sk-", "openai")];
-    beginnings.into_iter().find(|(begin, _)| key.starts_with(begin)).map(|(_, provider)| provider)
+    let prefixes = [("sk-ant-", "anthropic"), ("AIza", "google"), ("sk-", "openai")];
+    prefixes.into_iter().find(|(prefix, _)| key.starts_with(prefix)).map(|(_, provider)| provider)
 }
 
-fn ask_whose() -> anyhow::Result<Option<&'static str>> {
+fn ask_provider() -> anyhow::Result<Option<&'static str>> {
     loop {
         put("Whose key is it: anthropic, openai or google? ")?;
         let Some(line) = read_line()? else { return Ok(None) };
@@ -130,7 +132,7 @@ fn ask_whose() -> anyhow::Result<Option<&'static str>> {
     }
 }
 
-fn tell_how_to_keep(chosen: &ModelSettings) -> anyhow::Result<()> {
+fn print_how_to_keep(chosen: &ModelSettings) -> anyhow::Result<()> {
     let ModelSettings { provider, base_url, .. } = chosen;
     put(&format!(
         "To keep it, put this into the configuration file ('ikigai config' names it):\n  \
@@ -139,14 +141,14 @@ fn tell_how_to_keep(chosen: &ModelSettings) -> anyhow::Result<()> {
     ))
 }
 
-/// While it lives, the terminal does not show what is typed.
+/// Turns off the terminal's echo until dropped.
 struct HiddenInput(Option<Termios>);
 
 impl HiddenInput {
-    fn begin() -> HiddenInput {
+    fn start() -> HiddenInput {
         let before = tcgetattr(io::stdin()).ok();
         if let Some(mut hidden) = before.clone() {
-            // Ctrl-C must not end us in here, or the terminal would stay silent.
+            // Ctrl-C must not end the program here, or the echo would stay off.
             hidden.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
             let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &hidden);
         }
@@ -166,7 +168,7 @@ impl Drop for HiddenInput {
 fn read_line() -> anyhow::Result<Option<String>> {
     let mut line = String::new();
     let count = io::stdin().lock().read_line(&mut line)?;
-    // Ctrl-C, where it is no signal.
+    // Ctrl-C arrives as a character while signals are off.
     let is_cancelled = line.contains('\u{3}');
     Ok((count > 0).then(|| if is_cancelled { String::new() } else { line }))
 }
@@ -181,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_tells_whose_it_is() {
+    fn the_prefix_of_a_key_names_its_provider() {
         for (key, provider) in
             [("sk-ant-api03-x", "anthropic"), ("AIzaSyX", "google"), ("sk-proj-x", "openai")]
         {

@@ -13,7 +13,7 @@ use crate::transcript;
 pub(super) struct JsonLines {
     /// The agent of the prompt.
     own: AgentId,
-    /// The call that was made last by each agent: an approval is told with what it is about.
+    /// The latest call of each agent, printed with its approval.
     calls: BTreeMap<AgentId, ToolCall>,
 }
 
@@ -33,7 +33,7 @@ impl Output for JsonLines {
                 line("retry", agent, None, fields)
             }
             EventKind::DatabaseUnavailable(reason) => {
-                print::note(&transcript::store_waits(reason));
+                print::note(&transcript::database_unavailable(reason));
                 Ok(Reader::Listening)
             }
             EventKind::MailHeld => {
@@ -41,15 +41,15 @@ impl Output for JsonLines {
                 Ok(Reader::Listening)
             }
             EventKind::InputRejected(text) => {
-                print::note(&transcript::not_taken(text));
+                print::note(&transcript::rejected(text));
                 Ok(Reader::Listening)
             }
             EventKind::AgentLost(reason) => {
-                print::note(&transcript::of_agent(agent, reason));
+                print::note(&transcript::prefix_lines(agent, reason));
                 Ok(Reader::Listening)
             }
             EventKind::TurnStarted(_) | EventKind::TurnEnded(_) => Ok(Reader::Listening),
-            // The answer is told when it is in the log.
+            // The decision is printed once it is in the log.
             EventKind::ApprovalRequested(_) => Ok(Reader::Listening),
         }
     }
@@ -58,10 +58,10 @@ impl Output for JsonLines {
         let mut fields = json!({"stop": done.stop.name(), "text": done.text});
         if let Some(error) = &done.error {
             fields["error"] = Value::from(error.as_str());
-            // As every command says on standard error why it failed.
+            // Like every command, say on standard error why it failed.
             match (done.stop, *agent == self.own) {
                 (StopReason::Error, true) => print::note(&format!("ikigai: {error}")),
-                (StopReason::Error, false) => print::note(&transcript::of_agent(agent, error)),
+                (StopReason::Error, false) => print::note(&transcript::prefix_lines(agent, error)),
                 _ => {}
             }
         }
@@ -119,7 +119,7 @@ impl JsonLines {
     }
 }
 
-/// Prints an event, at once.
+/// Prints an event as one line.
 fn line(kind: &str, agent: &AgentId, log: Option<i64>, fields: Value) -> anyhow::Result<Reader> {
     let mut event = Map::new();
     event.insert("type".to_owned(), kind.into());

@@ -1,4 +1,4 @@
-//! Showing events in order, the last end last.
+//! Printing events in order, with the final result last.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,36 +12,38 @@ use crate::print::Reader;
 
 /// How events are shown.
 pub(super) trait Output: Send {
-    /// The session is durable: a process that is killed from here on leaves it behind.
+    /// The session is in the database, and survives if this process is killed.
     fn session(&mut self, session: SessionId, model: &str) -> anyhow::Result<Reader>;
-    /// Anything but the end of a turn.
+    /// Any event but the end of a turn.
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader>;
     /// The end of a turn.
     fn done(&mut self, agent: &AgentId, done: &TurnEnd) -> anyhow::Result<Reader>;
 }
 
-/// Shows events in order, but the end of a turn of the prompt's agent only when another of its turns follows: the
-/// last one is the last that is shown. Agents tell it what happens, and we tell it the end.
+/// Prints events in order. The end of a turn of the prompt's agent is held back until another of
+/// its turns starts or the program ends, so that the final result is printed last.
 #[derive(Clone)]
 pub(super) struct SharedPrinter(Arc<Mutex<Printer>>);
 
 struct Printer {
     output: Box<dyn Output>,
-    /// Cancelled when nobody reads what we print.
+    /// Cancelled when the reader of standard output is gone.
     interrupt: CancellationToken,
     /// The agent of the prompt.
     agent: AgentId,
-    /// The session and the model, until they are shown. A new session is made with its first message.
-    opening: Option<(SessionId, String)>,
-    held: Option<TurnEnd>,
-    /// The person was told that the database is waited for. That is said once, however many agents wait.
-    store_waits: bool,
+    /// The session and the model, until they are printed. A new session is created with its first
+    /// message.
+    session_header: Option<(SessionId, String)>,
+    held_end: Option<TurnEnd>,
+    /// Whether the note that the database is unavailable was printed; once is enough for all
+    /// agents.
+    is_outage_noted: bool,
     failure: Option<anyhow::Error>,
 }
 
 impl SharedPrinter {
-    /// A printer for the events of an agent and of those beside it. The session is shown as soon as it is
-    /// durable.
+    /// A printer for the events of an agent and the others of its session. The session is printed
+    /// as soon as it is in the database.
     pub(super) fn new(
         output: Box<dyn Output>,
         slot: &AgentSlot,
@@ -52,9 +54,9 @@ impl SharedPrinter {
             output,
             interrupt,
             agent: slot.agent().clone(),
-            opening: Some((slot.session(), model.to_owned())),
-            held: None,
-            store_waits: false,
+            session_header: Some((slot.session(), model.to_owned())),
+            held_end: None,
+            is_outage_noted: false,
             failure: None,
         };
         if slot.is_session_started() {
@@ -65,10 +67,10 @@ impl SharedPrinter {
 
     pub(super) fn sink(&self) -> EventSink {
         let printer = self.clone();
-        Arc::new(move |event| printer.lock().take(event))
+        Arc::new(move |event| printer.lock().handle(event))
     }
 
-    /// Shows the end, which is an error when the agent could not be served.
+    /// Prints the final result, which is an error if the service failed.
     pub(super) fn finish(&self, error: Option<StoreError>) -> anyhow::Result<StopReason> {
         self.lock().finish(error)
     }
@@ -79,27 +81,27 @@ impl SharedPrinter {
 }
 
 impl Printer {
-    fn take(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         let is_own = event.agent == self.agent;
         if is_own && belongs_to_turn(&event.kind) {
-            self.release();
+            self.print_held_end();
         }
         match event.kind {
-            EventKind::TurnEnded(done) if is_own => self.held = Some(done),
+            EventKind::TurnEnded(done) if is_own => self.held_end = Some(done),
             EventKind::TurnEnded(done) => {
                 let shown = self.output.done(&event.agent, &done);
-                self.note(shown);
+                self.check(shown);
             }
-            // What it was is said at the end.
+            // The reason is printed at the end.
             EventKind::AgentLost(_) if is_own => {}
             EventKind::AgentLost(_) => self.show(&event),
             EventKind::Message(_) => {
-                self.store_waits = false;
+                self.is_outage_noted = false;
                 self.show_session();
                 self.show(&event);
             }
-            EventKind::DatabaseUnavailable(_) if std::mem::replace(&mut self.store_waits, true) => {
-            }
+            EventKind::DatabaseUnavailable(_)
+                if std::mem::replace(&mut self.is_outage_noted, true) => {}
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) => self.show(&event),
             EventKind::Retry { .. } | EventKind::DatabaseUnavailable(_) => self.show(&event),
             EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {
@@ -108,27 +110,27 @@ impl Printer {
         }
     }
 
-    /// Shows the session, once.
+    /// Prints the session, once.
     fn show_session(&mut self) {
-        if let Some((session, model)) = self.opening.take() {
+        if let Some((session, model)) = self.session_header.take() {
             let shown = self.output.session(session, &model);
-            self.note(shown);
+            self.check(shown);
         }
     }
 
     fn show(&mut self, event: &Event) {
         let shown = self.output.event(event);
-        self.note(shown);
+        self.check(shown);
     }
 
-    fn release(&mut self) {
-        if let Some(done) = self.held.take() {
+    fn print_held_end(&mut self) {
+        if let Some(done) = self.held_end.take() {
             let shown = self.output.done(&self.agent, &done);
-            self.note(shown);
+            self.check(shown);
         }
     }
 
-    fn note(&mut self, shown: anyhow::Result<Reader>) {
+    fn check(&mut self, shown: anyhow::Result<Reader>) {
         match shown {
             Ok(Reader::Listening) => {}
             Ok(Reader::Gone) => self.interrupt.cancel(),
@@ -141,18 +143,18 @@ impl Printer {
 
     fn finish(&mut self, error: Option<StoreError>) -> anyhow::Result<StopReason> {
         if let Some(error) = error {
-            // An answer that came before it is one all the same.
-            self.release();
-            // An interrupt that could not be written down is one, too.
+            // An earlier answer is still valid.
+            self.print_held_end();
+            // An interrupt that could not be stored is still an interrupt.
             let stop = match error.is_transient() && self.interrupt.is_cancelled() {
                 true => StopReason::Interrupted,
                 false => StopReason::Error,
             };
             let error = Some(error.to_string());
-            self.held = Some(TurnEnd { stop, text: String::new(), error, can_continue: false });
+            self.held_end = Some(TurnEnd { stop, text: String::new(), error, can_continue: false });
         }
-        let stop = self.held.as_ref().map_or(StopReason::Error, |done| done.stop);
-        self.release();
+        let stop = self.held_end.as_ref().map_or(StopReason::Error, |done| done.stop);
+        self.print_held_end();
         match self.failure.take() {
             Some(failure) => Err(failure),
             None => Ok(stop),
@@ -160,12 +162,12 @@ impl Printer {
     }
 }
 
-/// Whether it says that a turn goes on, or that another one has begun behind the last.
+/// Whether the event shows that a turn continues or that another one has started.
 fn belongs_to_turn(kind: &EventKind) -> bool {
     match kind {
         EventKind::TurnStarted(_) | EventKind::Message(_) | EventKind::TextDelta(_) => true,
         EventKind::Retry { .. } | EventKind::ApprovalRequested(_) | EventKind::TurnEnded(_) => true,
-        // These may come behind the end of the last turn.
+        // These may come after the end of the last turn.
         EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => false,
         EventKind::InputRejected(_) | EventKind::AgentLost(_) => false,
     }

@@ -1,4 +1,4 @@
-//! The answer on standard output, everything else on standard error.
+//! Plain text: the answer on standard output, everything else on standard error.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::printer::Output;
 use crate::print::{self, Reader};
 use crate::transcript;
 
-/// Prints answers when they are complete. What is told of other agents than the prompt's has their id before it.
+/// Prints answers when they are complete. Lines about other agents start with their ID.
 pub(super) struct PlainText {
     /// The agent of the prompt.
     own: AgentId,
-    /// Text of which it is not yet known whether it is an answer or comes with calls.
+    /// Text that is either the answer or, if calls follow, a remark.
     texts: BTreeMap<AgentId, String>,
 }
 
@@ -30,10 +30,10 @@ impl Output for PlainText {
                 self.note(agent, &transcript::retry(*attempt, reason, *delay));
             }
             EventKind::DatabaseUnavailable(reason) => {
-                self.note(agent, &transcript::store_waits(reason));
+                self.note(agent, &transcript::database_unavailable(reason));
             }
             EventKind::MailHeld => print::note(transcript::MAIL_HELD),
-            EventKind::InputRejected(text) => self.note(agent, &transcript::not_taken(text)),
+            EventKind::InputRejected(text) => self.note(agent, &transcript::rejected(text)),
             EventKind::AgentLost(reason) => self.note(agent, &format!("✗ {reason}")),
             EventKind::TurnStarted(_)
             | EventKind::TextDelta(_)
@@ -49,17 +49,17 @@ impl Output for PlainText {
         let mut reader = Reader::Listening;
         if !done.text.trim().is_empty() && is_own {
             let end = if done.text.ends_with('\n') { "" } else { "\n" };
-            reader = print::words_to_reader(&format!("{}{end}", done.text))?;
+            reader = print::model_text_to_reader(&format!("{}{end}", done.text))?;
         } else if !done.text.trim().is_empty() {
             self.note(agent, &done.text);
         }
         match &done.error {
-            // As every command says why it failed.
+            // Like every command, say why it failed.
             Some(error) if done.stop == StopReason::Error && is_own => {
                 print::note(&format!("ikigai: {error}"));
             }
             Some(_) | None => {
-                transcript::ending(done).iter().for_each(|note| self.note(agent, note));
+                transcript::end_note(done).iter().for_each(|note| self.note(agent, note));
             }
         }
         Ok(reader)
@@ -89,7 +89,8 @@ impl PlainText {
         }
     }
 
-    /// A rule that would have allowed a call stands in lines of its own, as it would in the configuration.
+    /// Prints a call or result. A rule that would have allowed a refused call follows on its own
+    /// lines, ready for the configuration.
     fn note_line(&self, agent: &AgentId, message: &Message) {
         let line = transcript::line(message);
         self.note(agent, &line);
@@ -103,7 +104,7 @@ impl PlainText {
     fn note(&self, agent: &AgentId, text: &str) {
         match self.own == *agent {
             true => print::note(text),
-            false => print::note(&transcript::of_agent(agent, text)),
+            false => print::note(&transcript::prefix_lines(agent, text)),
         }
     }
 }

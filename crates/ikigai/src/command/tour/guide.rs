@@ -1,4 +1,5 @@
-//! The walk on the full screen: the person does everything, and the guide says what comes next and has it typed already.
+//! The tour on the full screen: the user acts, and the guide says what comes next and fills in the
+//! input.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,67 +7,67 @@ use ikigai_conversation::AgentId;
 use ikigai_protocol::{Event, EventKind};
 use ikigai_tui::{Feed, Update};
 
-use super::script::{FIX, FORK, GIVEN_UP, GUARD, closing_words};
+use super::script::{FIX, FORK, GIVEN_UP, GUARD, final_answers};
 use crate::screen::{Purpose, Watcher};
 
-/// A part of the walk.
+/// A part of the tour.
 struct Chapter {
-    told: &'static str,
-    /// What stands in the input.
-    typed: Option<&'static str>,
+    text: &'static str,
+    /// The draft in the input.
+    draft: Option<&'static str>,
 }
 
 const CHAPTERS: &[Chapter] = &[
     Chapter {
-        told: "Welcome to ikigai. In this tour the model is scripted; agents, tools, mail and database are real. \
+        text: "Welcome to ikigai. In this tour the model is scripted; agents, tools, mail and database are real. \
             They live in a scratch folder, which is removed at the end. Nothing of yours is touched.\n\n\
             In that folder a program is wrong, and a test says so. What to do about it is typed below already: \
             press Enter to send it.",
-        typed: Some(FIX),
+        draft: Some(FIX),
     },
     Chapter {
-        told: "The agent (●) called tools (→) and saw their results (←). Ctrl+O unfolds them, PgUp scrolls back. \
+        text: "The agent (●) called tools (→) and saw their results (←). Ctrl+O unfolds them, PgUp scrolls back. \
             Esc would have interrupted it, and /undo takes back what it did to files.\n\n\
             Agents are like processes: they fork, and all go on at the same time. Press Enter.",
-        typed: Some(FORK),
+        draft: Some(FORK),
     },
     Chapter {
-        told: "The child worked beside its parent, and its mail woke the parent up. Agents of two terminals in one \
+        text: "The child worked beside its parent, and its mail woke the parent up. Agents of two terminals in one \
             folder talk in the same way.\n\
             Ctrl+T shows the team. Alt+Down goes to the child, Alt+Up comes back. /mail is the mailbox.\n\n\
             Inside its folder an agent is free; for some things it has to ask you. Press Enter, then answer y or n.",
-        typed: Some(GUARD),
+        draft: Some(GUARD),
     },
     Chapter {
-        told: "That was the tour. To connect a model of your own, leave with Ctrl+D and set a key \
+        text: "That was the tour. To connect a model of your own, leave with Ctrl+D and set a key \
             (ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY), or the address of a local server \
             (OPENAI_BASE_URL=http://127.0.0.1:11434/v1, with --model openai/NAME). Then start ikigai in your \
             project. /help lists all commands.",
-        typed: None,
+        draft: None,
     },
 ];
 
 const CUT_SHORT: &str = "Something that the tour stands on did not work here, so it ends. The tour needs bash. Ctrl+D leaves.";
 
 /// The purpose of the screen.
-pub(super) fn purpose(at_last: impl Fn() + Send + Sync + 'static) -> Purpose {
+pub(super) fn purpose(cleanup: impl Fn() + Send + Sync + 'static) -> Purpose {
     let at = Mutex::new(0);
     let guide: Watcher = Arc::new(move |event: &Event, feed: &Feed| {
         let Some(text) = answer_of_first(event) else { return };
         let mut at = at.lock().unwrap_or_else(PoisonError::into_inner);
-        match CHAPTERS.get(*at).and_then(|chapter| chapter.typed) {
-            Some(typed) if closing_words(typed).contains(&text) => {
+        match CHAPTERS.get(*at).and_then(|chapter| chapter.draft) {
+            Some(typed) if final_answers(typed).contains(&text) => {
                 *at += 1;
                 chapter_updates(*at).into_iter().for_each(|update| feed.send(update));
             }
-            _ if text == GIVEN_UP => feed.send(told(CUT_SHORT)),
+            _ if text == GIVEN_UP => feed.send(notice(CUT_SHORT)),
             _ => {}
         }
     });
-    Purpose::Tour { welcome: chapter_updates(0), guide, at_last: Arc::new(at_last) }
+    Purpose::Tour { welcome: chapter_updates(0), guide, cleanup: Arc::new(cleanup) }
 }
 
-/// The answer with which the first agent's turn has ended.
+/// The final answer of a turn of the first agent.
 fn answer_of_first(event: &Event) -> Option<&str> {
     match &event.kind {
         EventKind::TurnEnded(done) if event.agent == AgentId::top_level(0) => Some(&done.text),
@@ -78,10 +79,10 @@ fn chapter_updates(number: usize) -> Vec<Update> {
     let Some(chapter) = CHAPTERS.get(number) else { return Vec::new() };
     let agent = AgentId::top_level(0);
     let view = Update::View(agent.clone());
-    let typed = chapter.typed.map(|typed| Update::Suggestion { agent, text: typed.to_owned() });
-    [view, told(chapter.told)].into_iter().chain(typed).collect()
+    let typed = chapter.draft.map(|typed| Update::Suggestion { agent, text: typed.to_owned() });
+    [view, notice(chapter.text)].into_iter().chain(typed).collect()
 }
 
-fn told(text: &str) -> Update {
+fn notice(text: &str) -> Update {
     Update::Note { agent: AgentId::top_level(0), text: text.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! How fast the walk goes: for a person who reads along, or all at once.
+//! The pace of the tour: readable on a terminal, otherwise without delays.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::thread;
@@ -7,37 +7,37 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Who reads.
+/// The speed of the tour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speed {
-    /// A person at a terminal.
+    /// For a user at a terminal.
     Readable,
-    /// A file or a pipe.
+    /// For a file or a pipe.
     AtOnce,
 }
 
 impl Speed {
-    /// Before the model answers.
-    pub(super) fn thought(self) -> Duration {
-        self.of_readable(Duration::from_millis(600))
+    /// The delay before the model answers.
+    pub(super) fn answer_delay(self) -> Duration {
+        self.if_readable(Duration::from_millis(600))
     }
 
-    /// Between two words of the model.
-    pub(super) fn word(self) -> Duration {
-        self.of_readable(Duration::from_millis(50))
+    /// The delay between two words of the model.
+    pub(super) fn word_delay(self) -> Duration {
+        self.if_readable(Duration::from_millis(50))
     }
 
-    /// Between two keys of the person.
-    fn key(self) -> Duration {
-        self.of_readable(Duration::from_millis(20))
+    /// The delay between two keys that are typed.
+    fn key_delay(self) -> Duration {
+        self.if_readable(Duration::from_millis(20))
     }
 
-    /// Between two things that the person does.
-    fn breath(self) -> Duration {
-        self.of_readable(Duration::from_millis(300))
+    /// The delay between two actions of the user.
+    fn action_delay(self) -> Duration {
+        self.if_readable(Duration::from_millis(300))
     }
 
-    fn of_readable(self, duration: Duration) -> Duration {
+    fn if_readable(self, duration: Duration) -> Duration {
         match self {
             Speed::Readable => duration,
             Speed::AtOnce => Duration::ZERO,
@@ -45,10 +45,10 @@ impl Speed {
     }
 }
 
-/// The pauses of the walk. An interrupt ends each of them.
+/// The pauses of the tour. An interrupt ends a pause.
 pub(super) struct Pace {
     pub(super) speed: Speed,
-    /// A signal for every Enter, where somebody can press it.
+    /// Receives every Enter, if there is a keyboard.
     enter: Option<mpsc::Receiver<()>>,
     interrupt: CancellationToken,
 }
@@ -60,27 +60,27 @@ impl Pace {
         Ok(Pace { speed, enter, interrupt })
     }
 
-    /// Waits for the next key of what the person types.
+    /// Waits between two keys that are typed.
     pub(super) async fn key(&self) {
-        self.rest(self.speed.key()).await;
+        self.sleep(self.speed.key_delay()).await;
     }
 
-    /// Waits a little.
-    pub(super) async fn breath(&self) {
-        self.rest(self.speed.breath()).await;
+    /// Waits between two actions.
+    pub(super) async fn short_pause(&self) {
+        self.sleep(self.speed.action_delay()).await;
     }
 
-    /// Waits a little longer, as the model does before it speaks.
-    pub(super) async fn thought(&self) {
-        self.rest(self.speed.thought()).await;
+    /// Waits a little longer, as the model does before it answers.
+    pub(super) async fn long_pause(&self) {
+        self.sleep(self.speed.answer_delay()).await;
     }
 
-    /// Whether the person has pressed Enter while there was still something to read.
+    /// Whether the user has already pressed Enter before the pause.
     pub(super) fn is_ahead(&mut self) -> bool {
         self.enter.as_mut().is_some_and(|enter| enter.try_recv().is_ok())
     }
 
-    /// What ends the time for reading.
+    /// Says what ends the pause.
     pub(super) fn hint(&self) -> &'static str {
         match self.enter {
             Some(_) => "(Enter goes on)",
@@ -88,8 +88,8 @@ impl Pace {
         }
     }
 
-    /// Waits until the person has read, and says what ended the wait.
-    pub(super) async fn reading(&mut self) -> Read {
+    /// Waits until the user has had time to read; returns what ended the pause.
+    pub(super) async fn reading_pause(&mut self) -> PauseEnd {
         /// For a screen of short lines.
         const TIME: Duration = Duration::from_secs(6);
         let entered = async {
@@ -99,31 +99,31 @@ impl Pace {
             }
         };
         tokio::select! {
-            // Nothing comes any more once the input has ended: then the time decides.
-            Some(()) = entered => Read::Entered,
-            () = tokio::time::sleep(TIME) => Read::ForLong,
-            () = self.interrupt.cancelled() => Read::ForLong,
+            // After the end of input only the time counts.
+            Some(()) = entered => PauseEnd::Enter,
+            () = tokio::time::sleep(TIME) => PauseEnd::Timeout,
+            () = self.interrupt.cancelled() => PauseEnd::Timeout,
         }
     }
 
-    async fn rest(&self, duration: Duration) {
+    async fn sleep(&self, duration: Duration) {
         if !duration.is_zero() {
             self.interrupt.run_until_cancelled(tokio::time::sleep(duration)).await;
         }
     }
 }
 
-/// What ended the time for reading.
+/// What ended a pause for reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Read {
-    /// Enter, which has also ended the line on the screen.
-    Entered,
+pub(super) enum PauseEnd {
+    /// Enter, which also moved the cursor to the next line.
+    Enter,
     /// The time was up.
-    ForLong,
+    Timeout,
 }
 
-/// Listens on a thread of its own, which may stay blocked in a read when the program ends. One Enter may be
-/// ahead of its time; more are one.
+/// Listens for Enter on a separate thread, which may still be blocked in a read when the program
+/// exits. One early Enter is kept; more are dropped.
 fn watch_enter() -> io::Result<mpsc::Receiver<()>> {
     let (send, enter) = mpsc::channel(1);
     let watch = move || {

@@ -1,4 +1,4 @@
-//! What is printed, and how it looks: at most 80 columns, plain where colours are not wanted.
+//! Printing the tour: at most 80 columns, without colours if they are unwanted.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,42 +7,42 @@ use ikigai_host::Environment;
 use ikigai_protocol::{Event, EventKind};
 use tokio_util::sync::CancellationToken;
 
-use super::pace::{Read, Speed};
+use super::pace::{PauseEnd, Speed};
 use crate::exit::Exit;
 use crate::print::{self, Reader, safe};
-use crate::transcript::{self, Look};
+use crate::transcript::{self, LineStyle};
 
-/// The width that every terminal has.
+/// The minimum width of a terminal.
 const WIDTH: usize = 80;
 
-/// The agents print on it as well as the walk.
+/// The page is shared by the agents and the tour.
 pub(super) type SharedPage = Arc<Mutex<Page>>;
 
 pub(super) fn lock(page: &Mutex<Page>) -> MutexGuard<'_, Page> {
     page.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The page on which the walk is printed.
+/// The page on which the tour is printed.
 pub(super) struct Page {
     is_terminal: bool,
     has_colours: bool,
-    /// What was printed can be taken back.
+    /// Printed lines can be erased.
     can_erase: bool,
     cursor: Cursor,
     interrupt: CancellationToken,
-    /// Why nothing more can be printed.
+    /// Set once printing is no longer possible.
     end: Option<anyhow::Result<Reader>>,
 }
 
 /// Where the cursor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cursor {
-    /// Behind something.
-    WithinLine,
-    /// At the beginning of a line.
-    Fresh,
-    /// There, and above it is an empty line.
-    Apart,
+    /// After some text.
+    MidLine,
+    /// At the start of a line.
+    LineStart,
+    /// At the start of a line, below an empty one.
+    BlankLine,
 }
 
 const BOLD: &str = "1";
@@ -58,7 +58,14 @@ impl Page {
         let is_terminal = speed == Speed::Readable;
         let can_erase = is_terminal && !is_dumb;
         let has_colours = can_erase && environment.variable("NO_COLOR").is_none();
-        Page { is_terminal, has_colours, can_erase, cursor: Cursor::Apart, interrupt, end: None }
+        Page {
+            is_terminal,
+            has_colours,
+            can_erase,
+            cursor: Cursor::BlankLine,
+            interrupt,
+            end: None,
+        }
     }
 
     pub(super) fn title(&mut self, text: &str) {
@@ -71,37 +78,37 @@ impl Page {
         self.title(text);
     }
 
-    /// Says something in the walk's own name.
+    /// Prints text of the tour itself.
     pub(super) fn say(&mut self, text: &str) {
         text.lines().for_each(|line| self.line(line));
     }
 
-    /// Leaves a line empty, unless one is.
+    /// Prints an empty line, unless there is one already.
     pub(super) fn empty_line(&mut self) {
-        self.fresh();
-        if self.cursor != Cursor::Apart {
+        self.start_line();
+        if self.cursor != Cursor::BlankLine {
             self.put("\n");
-            self.cursor = Cursor::Apart;
+            self.cursor = Cursor::BlankLine;
         }
     }
 
-    /// Prints a piece of what the person types.
+    /// Prints a piece of what the user types.
     pub(super) fn typed(&mut self, piece: &str) {
         self.put(&self.in_style(BOLD, piece));
-        self.cursor = Cursor::WithinLine;
+        self.cursor = Cursor::MidLine;
     }
 
-    /// The person has pressed Enter behind it.
+    /// Ends the typed line.
     pub(super) fn end_typed(&mut self) {
-        self.fresh();
+        self.start_line();
     }
 
-    /// Prints what a command of the person put out.
+    /// Prints the output of a command typed by the user.
     pub(super) fn output(&mut self, text: &str) {
         safe(text).lines().for_each(|line| self.wrapped(line, None));
     }
 
-    /// Prints what happened to an agent.
+    /// Prints an event of an agent.
     pub(super) fn show(&mut self, event: &Event) {
         match &event.kind {
             EventKind::TextDelta(delta) => self.text(delta),
@@ -110,64 +117,66 @@ impl Page {
                 self.wrapped(&safe(&transcript::retry(*attempt, reason, *delay)), None);
             }
             EventKind::DatabaseUnavailable(reason) => {
-                self.wrapped(&safe(&transcript::store_waits(reason)), None);
+                self.wrapped(&safe(&transcript::database_unavailable(reason)), None);
             }
-            // How it ended is the walk's business.
-            EventKind::MailHeld | EventKind::TurnEnded(_) | EventKind::AgentLost(_) => self.fresh(),
+            // `walk` handles the end of a turn.
+            EventKind::MailHeld | EventKind::TurnEnded(_) | EventKind::AgentLost(_) => {
+                self.start_line()
+            }
             EventKind::TurnStarted(_)
             | EventKind::ApprovalRequested(_)
             | EventKind::InputRejected(_) => {}
         }
     }
 
-    /// The words of the script fit into a line.
+    /// Text of the script fits on one line.
     fn text(&mut self, delta: &str) {
-        if self.cursor != Cursor::WithinLine {
+        if self.cursor != Cursor::MidLine {
             self.put("● ");
-            self.cursor = Cursor::WithinLine;
+            self.cursor = Cursor::MidLine;
         }
         self.put(&safe(delta));
     }
 
     fn logged(&mut self, message: &Message) {
-        for (look, line) in transcript::shown(message) {
-            let style = match look {
-                Look::Plain => None,
-                Look::Dim => Some(DIM),
+        for (style, line) in transcript::render_lines(message) {
+            let style = match style {
+                LineStyle::Plain => None,
+                LineStyle::Dim => Some(DIM),
             };
             self.wrapped(&line, style);
         }
     }
 
-    /// Tells for what the walk waits; [`go_on`](Page::go_on) takes it back.
+    /// Prints what the tour waits for; [`clear_hint`](Page::clear_hint) removes it.
     pub(super) fn hint(&mut self, hint: &str) {
         self.empty_line();
         self.put(&self.in_style(DIM, hint));
-        self.cursor = Cursor::WithinLine;
+        self.cursor = Cursor::MidLine;
     }
 
-    pub(super) fn go_on(&mut self, read: Read) {
-        let (erase, cursor) = match (self.can_erase, read) {
-            (true, Read::ForLong) => ("\r\x1b[K", Cursor::Apart),
-            (true, Read::Entered) => ("\x1b[A\r\x1b[K", Cursor::Apart),
-            (false, Read::ForLong) => ("\n", Cursor::Fresh),
-            (false, Read::Entered) => ("", Cursor::Fresh),
+    pub(super) fn clear_hint(&mut self, pause_end: PauseEnd) {
+        let (erase, cursor) = match (self.can_erase, pause_end) {
+            (true, PauseEnd::Timeout) => ("\r\x1b[K", Cursor::BlankLine),
+            (true, PauseEnd::Enter) => ("\x1b[A\r\x1b[K", Cursor::BlankLine),
+            (false, PauseEnd::Timeout) => ("\n", Cursor::LineStart),
+            (false, PauseEnd::Enter) => ("", Cursor::LineStart),
         };
         self.put(erase);
         self.cursor = cursor;
     }
 
-    /// How the program ends; everything is tidied up by now.
+    /// The exit code, after everything is cleaned up.
     pub(super) fn finish(&mut self, walked: anyhow::Result<()>) -> anyhow::Result<Exit> {
-        self.fresh();
+        self.start_line();
         if self.is_terminal && self.interrupt.is_cancelled() {
-            // The terminal may have shown which keys were pressed.
+            // The terminal may have echoed keys.
             self.put(if self.can_erase { "\r\x1b[K" } else { "\n" });
             self.styled(DIM, "Left. Nothing stays behind.");
         }
         match self.end.take() {
             Some(Err(error)) => Err(error),
-            // Whoever read has seen enough.
+            // The reader is gone.
             Some(Ok(_)) => Ok(Exit::Done),
             None if self.interrupt.is_cancelled() => Ok(Exit::Interrupted),
             None => walked.map(|()| Exit::Done),
@@ -195,20 +204,20 @@ impl Page {
     }
 
     fn line(&mut self, text: &str) {
-        self.fresh();
+        self.start_line();
         self.put(text);
         self.put("\n");
-        self.cursor = Cursor::Fresh;
+        self.cursor = Cursor::LineStart;
     }
 
-    fn fresh(&mut self) {
-        if self.cursor == Cursor::WithinLine {
+    fn start_line(&mut self) {
+        if self.cursor == Cursor::MidLine {
             self.put("\n");
-            self.cursor = Cursor::Fresh;
+            self.cursor = Cursor::LineStart;
         }
     }
 
-    /// When it cannot be printed, the walk is over.
+    /// Writes text. If that fails, the tour is over.
     fn put(&mut self, text: &str) {
         if self.end.is_some() {
             return;
@@ -223,7 +232,7 @@ impl Page {
     }
 }
 
-/// Breaks a line between words; what follows is indented as results are.
+/// Wraps a line between words, with continuation lines indented like results.
 fn wrap(line: &str) -> Vec<String> {
     const INDENT: &str = "  ";
     let mut lines = Vec::new();

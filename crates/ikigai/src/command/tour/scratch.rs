@@ -1,4 +1,4 @@
-//! The folder in which the walk takes place: made at the beginning, removed at the end.
+//! The scratch folder of the tour: created at the start, removed at the end.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::environment;
 use crate::print;
 
-/// A program that is wrong, a test that says so, and a test that takes its time.
+/// A program with a bug, a test that fails because of it, and a slow test.
 const FILES: [(&str, &str); 3] = [
     (
         "sum.sh",
@@ -35,7 +35,7 @@ exit 1
     ("slow.sh", "echo $$ > started\nsleep 600\n"),
 ];
 
-/// What helps when the folder is of no use.
+/// Advice if the folder cannot be used.
 pub(super) const ELSEWHERE: &str = "set TMPDIR to another folder, one that can be written to";
 
 /// The scratch folder. Dropping it removes it.
@@ -44,51 +44,51 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the folder with all that is in it.
-    pub(super) fn make(folder: PathBuf) -> anyhow::Result<Scratch> {
+    /// Creates the folder with its contents.
+    pub(super) fn create(folder: PathBuf) -> anyhow::Result<Scratch> {
         let parent = folder.parent().unwrap_or(&folder).display().to_string();
-        Scratch::make_at(folder).map_err(|error| {
+        Scratch::create_at(folder).map_err(|error| {
             anyhow::anyhow!("cannot make a folder for the tour in {parent}: {error}; {ELSEWHERE}")
         })
     }
 
-    fn make_at(folder: PathBuf) -> anyhow::Result<Scratch> {
-        // Only for the user; and one that is there already is somebody else's.
+    fn create_at(folder: PathBuf) -> anyhow::Result<Scratch> {
+        // Private to the user. Fails if the folder exists, since it would not be ours.
         DirBuilder::new().mode(0o700).create(&folder)?;
         let mut scratch = Scratch { folder };
-        // A process finds the session of its directory by the path without links.
+        // Processes look up the session of a directory by its real path.
         scratch.folder = scratch.folder.canonicalize()?;
-        scratch.furnish()?;
+        scratch.populate()?;
         Ok(scratch)
     }
 
-    fn furnish(&self) -> anyhow::Result<()> {
+    fn populate(&self) -> anyhow::Result<()> {
         fs::create_dir(self.project())?;
-        // The border of the project: what lies above it is none of the walk's business.
+        // Marks the root of the project, so that nothing above it is read.
         fs::create_dir(self.project().join(".git"))?;
         for (name, content) in FILES {
             fs::write(self.project().join(name), content)?;
         }
         fs::create_dir(self.programs())?;
         fs::create_dir(self.temporary())?;
-        Ok(symlink(environment::own_file()?, self.programs().join("ikigai"))?)
+        Ok(symlink(environment::executable()?, self.programs().join("ikigai"))?)
     }
 
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where the agents work.
+    /// The working directory of the agents.
     pub(super) fn project(&self) -> PathBuf {
         self.folder.join("project")
     }
 
-    /// Where this program is found by its name.
+    /// The folder in `PATH` in which this program is found by name.
     pub(super) fn programs(&self) -> PathBuf {
         self.folder.join("bin")
     }
 
-    /// Where agents put what they need only for a while.
+    /// The folder for temporary files.
     pub(super) fn temporary(&self) -> PathBuf {
         self.folder.join("tmp")
     }
@@ -106,15 +106,16 @@ impl Drop for Scratch {
     }
 }
 
-/// A place for the folder, where nothing is yet.
-pub(super) fn new_place() -> PathBuf {
+/// An unused path for the folder.
+pub(super) fn new_path() -> PathBuf {
     let random = Uuid::now_v7().simple().to_string();
     environment::temporary_folder().join(format!("ikigai-tour-{}", &random[random.len() - 8..]))
 }
 
-/// Removes the folder, if it is there.
+/// Removes the folder, if it exists.
 pub(super) fn remove(folder: &Path) {
-    /// A command that is just being ended may make a file behind our back, or two of us remove the same.
+    /// A command that is being killed may still create files, or two threads may remove the folder
+    /// at once.
     const ATTEMPTS: usize = 100;
     const BETWEEN: Duration = Duration::from_millis(10);
     for _ in 0..ATTEMPTS {

@@ -1,36 +1,36 @@
-//! What the scripted model says. Its next line is chosen by what is in the request, as a model's would be.
+//! The script of the model. Like a real model, it chooses its next line by the request alone.
 
 use serde_json::Value;
 
-/// What the person says in the walk.
+/// The user's messages in the tour.
 pub(super) const FIX: &str = "the test fails, please fix it";
 pub(super) const ASK: &str = "ask agent 1/ to review the change";
 pub(super) const SLOW: &str = "run the slow test";
 
-/// What the person says on the full screen only.
+/// The user's messages on the full screen only.
 pub(super) const FORK: &str = "fork a child that tries it with other numbers";
 pub(super) const GUARD: &str = "let git run the test before every commit";
 
-/// What the child is told.
+/// The prompt of the child.
 const CHECK: &str = "Try sum.sh with 1 and with 100, then write to your parent";
 
-/// As much of a request as the script goes by.
+/// The part of a request that the script depends on.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked {
-    /// What was said last: by the person, or the news of mail.
-    said: String,
-    /// The results of the calls since then.
+pub(super) struct ModelRequest {
+    /// The last message: the user's, or a notification of mail.
+    prompt: String,
+    /// The results of calls since that message.
     results: Vec<String>,
 }
 
-/// What the model says: words, and then perhaps a call.
+/// A response of the model: text, and possibly a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
-    pub(super) words: &'static str,
+    pub(super) text: &'static str,
     pub(super) call: Option<Call>,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) tool: &'static str,
@@ -38,25 +38,25 @@ pub(super) struct Call {
     pub(super) arguments: String,
 }
 
-/// A part of the walk: the calls that answer a cue, one after another, and the answer behind them.
+/// A part of the tour: the calls made in response to a cue, and the final answer.
 struct Scene {
-    /// What the last thing that was said has in it.
+    /// Text contained in the last message.
     cue: &'static str,
     steps: &'static [Step],
     answer: &'static str,
-    /// The answer when a call was refused or went wrong.
-    otherwise: &'static str,
+    /// The answer if a call was refused or failed.
+    on_failure: &'static str,
 }
 
 struct Step {
-    words: &'static str,
+    text: &'static str,
     tool: &'static str,
-    /// `ID` in it is the number of the mail that was announced.
+    /// `ID` is replaced by the number of the mail in the notification.
     arguments: &'static str,
 }
 
 const fn call(tool: &'static str, arguments: &'static str) -> Step {
-    Step { words: "", tool, arguments }
+    Step { text: "", tool, arguments }
 }
 
 const SCENES: &[Scene] = &[
@@ -64,7 +64,7 @@ const SCENES: &[Scene] = &[
         cue: FIX,
         steps: &[
             Step {
-                words: "I run the test first.",
+                text: "I run the test first.",
                 tool: "bash",
                 arguments: r#"{"command":"bash test.sh"}"#,
             },
@@ -74,7 +74,7 @@ const SCENES: &[Scene] = &[
             call("bash", r#"{"command":"bash test.sh"}"#),
         ],
         answer: "Fixed: the loop in sum.sh left out the last number. The test passes now.",
-        otherwise: GIVEN_UP,
+        on_failure: GIVEN_UP,
     },
     Scene {
         cue: ASK,
@@ -83,7 +83,7 @@ const SCENES: &[Scene] = &[
             r#"{"action":"send","to":"1/","body":"Please review the loop in sum.sh"}"#,
         )],
         answer: "I have written to 1/. Its answer will wake me.",
-        otherwise: GIVEN_UP,
+        on_failure: GIVEN_UP,
     },
     Scene {
         cue: FORK,
@@ -92,7 +92,7 @@ const SCENES: &[Scene] = &[
             r#"{"prompt":"Try sum.sh with 1 and with 100, then write to your parent","name":"checker"}"#,
         )],
         answer: "My child tries it. Its mail will wake me.",
-        otherwise: GIVEN_UP,
+        on_failure: GIVEN_UP,
     },
     Scene {
         cue: CHECK,
@@ -104,13 +104,13 @@ const SCENES: &[Scene] = &[
             ),
         ],
         answer: "I tried it, and have written to my parent.",
-        otherwise: GIVEN_UP,
+        on_failure: GIVEN_UP,
     },
     Scene {
         cue: "from 0/0/",
         steps: &[call("mail", r#"{"action":"read","id":ID}"#)],
         answer: "My child has tried the change with other numbers: it is right.",
-        otherwise: GIVEN_UP,
+        on_failure: GIVEN_UP,
     },
     Scene {
         cue: GUARD,
@@ -119,7 +119,7 @@ const SCENES: &[Scene] = &[
             r##"{"path":".git/hooks/pre-commit","content":"#!/bin/sh\nexec bash test.sh\n"}"##,
         )],
         answer: "Done. After `chmod +x .git/hooks/pre-commit` git runs the test before every commit.",
-        otherwise: "You said no, so I left it as it was.",
+        on_failure: "You said no, so I left it as it was.",
     },
     Scene {
         cue: "from 0/",
@@ -129,68 +129,68 @@ const SCENES: &[Scene] = &[
             call("mail", r#"{"action":"send","to":"0/","body":"Right also for 1 and for 100"}"#),
         ],
         answer: "I tried it with other numbers, and have written back.",
-        otherwise: GIVEN_UP,
+        on_failure: GIVEN_UP,
     },
     Scene {
         cue: "from 1/",
         steps: &[call("mail", r#"{"action":"read","id":ID}"#)],
         answer: "1/ has tried the change with other numbers: it is right.",
-        otherwise: GIVEN_UP,
+        on_failure: GIVEN_UP,
     },
     Scene {
         cue: SLOW,
         steps: &[call("bash", r#"{"command":"bash slow.sh"}"#)],
         answer: CUT_OFF,
-        otherwise: CUT_OFF,
+        on_failure: CUT_OFF,
     },
 ];
 
-/// That a call goes wrong is what the walk shows there.
+/// In this scene the call fails on purpose.
 const CUT_OFF: &str = "The slow test was cut off with my process. I can run it again.";
 
-/// What is said when a call went wrong on which all the rest stands.
+/// The answer when a call failed that the rest depends on.
 pub(super) const GIVEN_UP: &str = "That did not work, so I stop here.";
 
-/// The walk asks nothing else; the script is for nobody's own questions.
-const SPEECHLESS: &str = "I am the script of the tour, and know only its lines.";
+/// The answer to a message that is not in the script.
+const NOT_IN_SCRIPT: &str = "I am the script of the tour, and know only its lines.";
 
-/// The words with which a part of the walk on the full screen ends, however it does.
-pub(super) fn closing_words(said: &str) -> [&'static str; 2] {
-    // A child's mail is the end of what its fork began.
+/// The possible final answers to a message of the tour on the full screen.
+pub(super) fn final_answers(said: &str) -> [&'static str; 2] {
+    // A fork is done when the child's mail has been read.
     let cue = if said == FORK { "from 0/0/" } else { said };
     let scene = SCENES.iter().find(|scene| scene.cue == cue);
-    scene.map_or([SPEECHLESS; 2], |scene| match scene.otherwise {
+    scene.map_or([NOT_IN_SCRIPT; 2], |scene| match scene.on_failure {
         GIVEN_UP => [scene.answer; 2],
-        otherwise => [scene.answer, otherwise],
+        on_failure => [scene.answer, on_failure],
     })
 }
 
-impl Asked {
-    /// Reads a request in the format of Chat Completions.
-    pub(super) fn parse(body: &[u8]) -> Option<Asked> {
+impl ModelRequest {
+    /// Parses a request in Chat Completions format.
+    pub(super) fn parse(body: &[u8]) -> Option<ModelRequest> {
         let request: Value = serde_json::from_slice(body).ok()?;
         let messages = request["messages"].as_array()?;
         let last = messages.iter().rposition(|message| message["role"] == "user")?;
         let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
         let since = &messages[last + 1..];
         let results = since.iter().filter(|message| message["role"] == "tool").map(text);
-        Some(Asked { said: text(&messages[last]), results: results.collect() })
+        Some(ModelRequest { prompt: text(&messages[last]), results: results.collect() })
     }
 
     /// The model's next line.
     pub(super) fn reply(&self) -> Reply {
-        let only = |words| Reply { words, call: None };
-        let Some(scene) = SCENES.iter().find(|scene| self.said.contains(scene.cue)) else {
-            return only(SPEECHLESS);
+        let only = |text| Reply { text, call: None };
+        let Some(scene) = SCENES.iter().find(|scene| self.prompt.contains(scene.cue)) else {
+            return only(NOT_IN_SCRIPT);
         };
         let step = scene.steps.get(self.results.len());
         let has_failed = self.has_error() || step.is_none() && self.has_bad_exit();
         if has_failed {
-            return only(scene.otherwise);
+            return only(scene.on_failure);
         }
         let Some(step) = step else { return only(scene.answer) };
-        let arguments = step.arguments.replace("ID", self.announced());
-        Reply { words: step.words, call: Some(Call { tool: step.tool, arguments }) }
+        let arguments = step.arguments.replace("ID", self.mail_id());
+        Reply { text: step.text, call: Some(Call { tool: step.tool, arguments }) }
     }
 
     fn has_error(&self) -> bool {
@@ -207,8 +207,8 @@ impl Asked {
     }
 
     /// The number of the mail in `#7 from 1/: …`.
-    fn announced(&self) -> &str {
-        let behind = self.said.split_once('#').map_or("", |(_, behind)| behind);
+    fn mail_id(&self) -> &str {
+        let behind = self.prompt.split_once('#').map_or("", |(_, behind)| behind);
         behind.split_once(' ').map_or("0", |(number, _)| number)
     }
 }
@@ -219,16 +219,16 @@ mod tests {
 
     use super::*;
 
-    fn asked(said: &str, results: &[&str]) -> Asked {
+    fn request(said: &str, results: &[&str]) -> ModelRequest {
         let results = results.iter().map(|result| (*result).to_owned()).collect();
-        Asked { said: said.to_owned(), results }
+        ModelRequest { prompt: said.to_owned(), results }
     }
 
     #[track_caller]
-    fn check(asked: &Asked, words: &str, call: Option<(&str, &str)>) {
-        let reply = asked.reply();
+    fn check(request: &ModelRequest, text: &str, call: Option<(&str, &str)>) {
+        let reply = request.reply();
         let said = reply.call.as_ref().map(|call| (call.tool, call.arguments.as_str()));
-        assert_eq!((reply.words, said), (words, call));
+        assert_eq!((reply.text, said), (text, call));
     }
 
     #[test]
@@ -242,13 +242,16 @@ mod tests {
             {"role": "assistant", "content": null, "tool_calls": []},
             {"role": "tool", "content": "new"},
         ]});
-        assert_eq!(Asked::parse(body.to_string().as_bytes()), Some(asked("two", &["new"])));
+        assert_eq!(
+            ModelRequest::parse(body.to_string().as_bytes()),
+            Some(request("two", &["new"]))
+        );
     }
 
     #[test]
-    fn what_is_no_request_is_none() {
+    fn an_invalid_request_is_none() {
         for body in ["", "{", "[]", r#"{"messages":7}"#, r#"{"messages":[{"role":"tool"}]}"#] {
-            assert_eq!(Asked::parse(body.as_bytes()), None, "{body}");
+            assert_eq!(ModelRequest::parse(body.as_bytes()), None, "{body}");
         }
     }
 
@@ -256,38 +259,38 @@ mod tests {
     fn the_next_call_follows_from_the_results_so_far() {
         let said = format!("[You are agent 0/]\n\n{FIX}");
         let test = ("bash", r#"{"command":"bash test.sh"}"#);
-        check(&asked(&said, &[]), "I run the test first.", Some(test));
-        check(&asked(&said, &["{}"; 2]), "", Some(("file_read", r#"{"path":"sum.sh"}"#)));
-        check(&asked(&said, &["{}"; 5]), SCENES[0].answer, None);
-        check(&asked(&said, &["{}"; 99]), SCENES[0].answer, None);
+        check(&request(&said, &[]), "I run the test first.", Some(test));
+        check(&request(&said, &["{}"; 2]), "", Some(("file_read", r#"{"path":"sum.sh"}"#)));
+        check(&request(&said, &["{}"; 5]), SCENES[0].answer, None);
+        check(&request(&said, &["{}"; 99]), SCENES[0].answer, None);
     }
 
     #[test]
-    fn mail_is_read_by_the_number_that_was_announced() {
+    fn mail_is_read_by_the_number_in_the_notification() {
         let said = "[Notification: You have 1 unread message in your inbox]\n#17 from 1/: \"x\"";
-        check(&asked(said, &[]), "", Some(("mail", r#"{"action":"read","id":17}"#)));
+        check(&request(said, &[]), "", Some(("mail", r#"{"action":"read","id":17}"#)));
     }
 
     #[test]
-    fn a_call_that_went_wrong_ends_the_scene_unless_the_walk_meant_it() {
+    fn a_failed_call_ends_the_scene() {
         let failed = r#"{"success":false,"error":"no bash"}"#;
-        check(&asked(FIX, &[failed]), GIVEN_UP, None);
-        check(&asked(SLOW, &[failed]), CUT_OFF, None);
+        check(&request(FIX, &[failed]), GIVEN_UP, None);
+        check(&request(SLOW, &[failed]), CUT_OFF, None);
     }
 
     #[test]
-    fn only_a_test_that_passes_is_called_one() {
+    fn a_fix_is_only_claimed_if_the_test_passes() {
         let ended = |code: i32| json!({"success": true, "data": {"exit_code": code}}).to_string();
-        let last = |code| asked(FIX, &["{}", "{}", "{}", "{}", &ended(code)]);
+        let last = |code| request(FIX, &["{}", "{}", "{}", "{}", &ended(code)]);
         check(&last(0), SCENES[0].answer, None);
         check(&last(1), GIVEN_UP, None);
-        // That it fails at first is why it is looked at.
-        assert!(asked(FIX, &[&ended(1)]).reply().call.is_some());
+        // The first failure is the reason for the fix.
+        assert!(request(FIX, &[&ended(1)]).reply().call.is_some());
     }
 
     #[test]
-    fn a_prompt_of_somebodys_own_is_not_answered() {
-        check(&asked("write me a poem", &[]), SPEECHLESS, None);
+    fn a_message_outside_the_script_is_not_answered() {
+        check(&request("write me a poem", &[]), NOT_IN_SCRIPT, None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The scripted model, as a server on this machine: so a request takes the same way as to any other.
+//! The scripted model as a local server, so that requests take the same path as for a real model.
 //!
-//! It speaks as much HTTP/1.1 as our own client needs, one connection after another, one request each.
+//! It supports just enough HTTP/1.1 for our own client: one connection at a time, one request each.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,13 +11,13 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::pace::Speed;
-use super::script::{Asked, Reply};
+use super::script::{ModelRequest, Reply};
 
-/// Our own requests have some kilobytes. Whoever else finds the port gets no memory of ours.
+/// Our own requests have a few kilobytes. The limits keep other clients from using up memory.
 const HEAD_LIMIT: u64 = 16 * 1024;
 const BODY_LIMIT: u64 = 1024 * 1024;
 
-/// How long a client may keep the others waiting.
+/// How long one client may block the others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A server that runs as long as the program.
@@ -32,7 +32,7 @@ impl Server {
             let address = listener.local_addr()?;
             let serve = move || {
                 for stream in listener.incoming().flatten() {
-                    // A client that has left does not want to know what went wrong.
+                    // An error means that the client is gone.
                     let _ = answer(&stream, speed);
                 }
             };
@@ -50,12 +50,12 @@ impl Server {
 fn answer(stream: &TcpStream, speed: Speed) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    // Words go out at once.
+    // Send each word immediately.
     stream.set_nodelay(true)?;
     let body = read_body(&mut BufReader::new(stream))?;
     let mut stream = stream;
-    match Asked::parse(&body) {
-        Some(asked) => say(&mut stream, &asked.reply(), speed),
+    match ModelRequest::parse(&body) {
+        Some(request) => say(&mut stream, &request.reply(), speed),
         None => stream.write_all(b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n"),
     }
 }
@@ -85,14 +85,14 @@ fn read_body(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Streams a reply; the end of the connection is its end.
+/// Streams a reply, ended by closing the connection.
 fn say(out: &mut impl Write, reply: &Reply, speed: Speed) -> io::Result<()> {
-    thread::sleep(speed.thought());
+    thread::sleep(speed.answer_delay());
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
     out.write_all(head.as_bytes())?;
-    for word in reply.words.split_inclusive(' ') {
+    for word in reply.text.split_inclusive(' ') {
         event(out, &json!({"content": word}), None)?;
-        thread::sleep(speed.word());
+        thread::sleep(speed.word_delay());
     }
     let finish = match &reply.call {
         Some(call) => {
@@ -137,15 +137,15 @@ mod tests {
         check(&head("1048577"), Err(ErrorKind::FileTooLarge));
         check(&head("-1"), Err(ErrorKind::InvalidData));
         check(&head("99999999999999999999"), Err(ErrorKind::InvalidData));
-        // What is left of a head that is too long is no head.
+        // Headers beyond the limit are ignored.
         check(&format!("{}\r\nContent-Length: 3\r\n\r\nabc", "x".repeat(20_000)), Ok(""));
     }
 
     #[test]
-    fn words_come_one_by_one_and_a_call_behind_them() {
+    fn text_streams_word_by_word_followed_by_the_call() {
         let call = super::super::script::Call { tool: "glob", arguments: "{}".to_owned() };
         let mut out = Vec::new();
-        say(&mut out, &Reply { words: "one two", call: Some(call) }, Speed::AtOnce).unwrap();
+        say(&mut out, &Reply { text: "one two", call: Some(call) }, Speed::AtOnce).unwrap();
         let text = String::from_utf8(out).unwrap();
         let (_, events) = text.split_once("\r\n\r\n").unwrap();
         let deltas: Vec<Value> = events

@@ -1,4 +1,4 @@
-//! The person's shell: commands that are typed in the walk, and really run.
+//! The user's shell in the tour: its commands really run.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    /// Unlike the commands of agents, those of the person find the database.
+    /// Unlike agents' commands, the user's commands have access to the database.
     pub(super) fn new(
         environment: &Environment,
         interrupt: CancellationToken,
@@ -30,7 +30,7 @@ impl Shell {
         Ok(Shell { dispatcher: ikigai_agents::catalogue(), commands, context })
     }
 
-    /// Runs a command and returns what it put out.
+    /// Runs a command and returns its output.
     pub(super) async fn run(&self, command: &str) -> anyhow::Result<String> {
         let arguments = json!({ "command": command }).to_string();
         let result = match self.dispatcher.dispatch("bash", arguments.as_bytes()) {
@@ -46,7 +46,7 @@ impl Shell {
         Ok(output.to_owned())
     }
 
-    /// Ends what still runs.
+    /// Kills running commands.
     pub(super) async fn close(&self) {
         self.commands.close().await;
     }

@@ -1,4 +1,4 @@
-//! One turn of an agent, shown as it goes on.
+//! Running one turn of an agent, printed as it happens.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,23 +13,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::page::{SharedPage, lock};
 
-/// How long a turn may take: the longest in the walk takes some seconds.
+/// The limit on a turn; the longest in the tour takes a few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What starts a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Start<'a> {
-    /// The person says this.
-    Said(&'a str),
-    /// What the agent finds: its mail, or a turn that was cut off.
-    Found,
+    /// A message of the user.
+    Message(&'a str),
+    /// Pending work: mail, or a turn that was cut off.
+    Pending,
 }
 
-/// The result of a call, as far as the walk looks at it.
+/// The part of a call's result that the tour checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallResult {
     pub(super) success: bool,
-    /// In one line.
+    /// The result's summary line.
     pub(super) content: String,
 }
 
@@ -49,21 +49,21 @@ pub(super) async fn run_turn(
     let (session, service) = slot.open(AgentChoice::new(environment, model), events).await?;
     let request = |command| Request { agent: agent.clone(), command };
     if session.sandbox().is_err() {
-        // Commands would need approval and no user is asked; all that is run here is known.
+        // Without a sandbox every command needs approval, but the tour only runs known commands.
         session.execute(request(Command::Mode { mode: Some(Mode::Full) })).await?;
     }
     let stop = interrupt.child_token();
     let serving = service.run(stop.clone());
     let ending = async {
-        if let Start::Said(text) = start {
-            // What goes wrong with it ends the service.
+        if let Start::Message(text) = start {
+            // Errors end the service.
             let _ = session.execute(request(Command::Say { text: text.to_owned() })).await;
         }
         let end = timeout(PATIENCE, interrupt.run_until_cancelled(end)).await;
         if end.is_err() {
             stop.cancel();
         }
-        // Without a session the service ends with the turn.
+        // Once the session is dropped, the service ends with the turn.
         drop(session);
         end
     };
@@ -99,7 +99,7 @@ fn sink(
                 }
             }
             EventKind::TurnEnded(done) => {
-                // Nobody waits for it after an interrupt.
+                // After an interrupt there is no receiver.
                 unpoisoned(&ended).take().map(|ended| ended.send(done));
             }
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::Retry { .. } => {}

@@ -1,4 +1,4 @@
-//! The walk itself, from its beginning to its end.
+//! The tour without the full screen, from start to end.
 
 use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
@@ -19,7 +19,7 @@ use super::script::{ASK, FIX, SLOW};
 use super::shell::Shell;
 use super::turn::{CallResult, Start, run_turn};
 
-/// How long another process may take for something that it does at once. A machine can be very busy.
+/// The limit on what another process should do immediately, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Walk<'a> {
@@ -30,12 +30,12 @@ pub(super) struct Walk<'a> {
     page: SharedPage,
     pace: Pace,
     interrupt: CancellationToken,
-    /// Known as soon as somebody has spoken.
+    /// Known after the first turn.
     session: Option<SessionId>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn begin(
+    pub(super) fn new(
         environment: &'a Arc<Environment>,
         scratch: &Scratch,
         store: Store,
@@ -48,8 +48,8 @@ impl<'a> Walk<'a> {
         Ok(Walk { environment, folder, store, shell, page, pace, interrupt, session: None })
     }
 
-    /// Walks to the end.
-    pub(super) async fn go(&mut self) -> anyhow::Result<()> {
+    /// Runs the tour to its end.
+    pub(super) async fn run(&mut self) -> anyhow::Result<()> {
         self.introduce();
         self.pause().await?;
         self.fix_a_bug().await?;
@@ -57,12 +57,12 @@ impl<'a> Walk<'a> {
         self.exchange_mail().await?;
         self.pause().await?;
         self.survive_a_kill().await?;
-        self.take_leave();
+        self.show_next_steps();
         Ok(())
     }
 
-    /// Ends what still runs.
-    pub(super) async fn end(&self) {
+    /// Kills running commands.
+    pub(super) async fn close(&self) {
         self.shell.close().await;
     }
 
@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
     async fn fix_a_bug(&mut self) -> anyhow::Result<()> {
         self.page().heading("1. An agent fixes a bug");
         self.type_out("❯ ", FIX).await?;
-        let results = self.turn("0/", Start::Said(FIX)).await?;
+        let results = self.turn("0/", Start::Message(FIX)).await?;
         require_success(&results)?;
         let passed = results.last().is_some_and(|last| last.content == "exit 0");
         anyhow::ensure!(passed, "the test fails still: is the bash in your PATH a real one?");
@@ -99,14 +99,14 @@ impl<'a> Walk<'a> {
         self.page().heading("2. Agents write to each other");
         self.type_and_run("ikigai agents add reviewer").await?;
         self.type_out("❯ ", ASK).await?;
-        require_success(&self.turn("0/", Start::Said(ASK)).await?)?;
+        require_success(&self.turn("0/", Start::Message(ASK)).await?)?;
         self.type_and_run("ikigai --agent 1/ mail inbox").await?;
 
-        self.tell("Agent 1/ is idle. The mail wakes it:").await?;
-        require_success(&self.turn("1/", Start::Found).await?)?;
+        self.narrate("Agent 1/ is idle. The mail wakes it:").await?;
+        require_success(&self.turn("1/", Start::Pending).await?)?;
 
-        self.tell("The answer wakes agent 0/:").await?;
-        require_success(&self.turn("0/", Start::Found).await?)?;
+        self.narrate("The answer wakes agent 0/:").await?;
+        require_success(&self.turn("0/", Start::Pending).await?)?;
         self.type_and_run("ikigai mail inbox").await.map(drop)
     }
 
@@ -121,14 +121,15 @@ impl<'a> Walk<'a> {
         self.type_and_run("cat run.log").await?;
         self.type_and_run(&format!("kill -9 {pid}")).await?;
 
-        self.tell("The next process to take up agent 0/ finds the open call, and goes on:").await?;
-        let results = self.turn("0/", Start::Found).await?;
+        self.narrate("The next process to take up agent 0/ finds the open call, and goes on:")
+            .await?;
+        let results = self.turn("0/", Start::Pending).await?;
         let closed = matches!(&results[..], [only] if !only.success);
         anyhow::ensure!(closed, "the log does not say that the command was cut off");
         self.type_and_run("ikigai sessions | tail -n 1").await.map(drop)
     }
 
-    fn take_leave(&self) {
+    fn show_next_steps(&self) {
         let mut page = self.page();
         page.heading("4. Now with a model of your own");
         page.say(
@@ -144,7 +145,7 @@ impl<'a> Walk<'a> {
         page.say("The model's words were a script; all that was done with them was real.");
     }
 
-    /// Runs a turn of an agent, and returns the results of its calls.
+    /// Runs a turn of an agent and returns the results of its calls.
     async fn turn(&mut self, agent: &str, start: Start<'_>) -> anyhow::Result<Vec<CallResult>> {
         let slot = self.claim(AgentId::parse(agent)?).await?;
         self.session = Some(slot.session());
@@ -153,10 +154,10 @@ impl<'a> Walk<'a> {
         Ok(results)
     }
 
-    /// A process that was killed is gone a moment later, and only then can its agent be claimed.
+    /// Claims an agent. If its process was just killed, waits until that process is gone.
     async fn claim(&self, agent: AgentId) -> anyhow::Result<AgentSlot> {
         let which = self.session.map_or(Which::New, Which::Named);
-        // The script says which agent works when.
+        // The script decides which agent works when.
         let free_agents = FreeAgents::Left;
         let options = SessionOptions { free_agents, ..SessionOptions::UNATTENDED };
         let started = Instant::now();
@@ -164,14 +165,14 @@ impl<'a> Walk<'a> {
             let (store, agent) = (Arc::clone(&self.store), Some(agent.clone()));
             match AgentSlot::claim_in(self.environment, options, store, which, agent).await {
                 Err(error) if is_held(&error) && started.elapsed() < PATIENCE => {
-                    self.look_again().await?;
+                    self.pause_briefly().await?;
                 }
                 claimed => return claimed,
             }
         }
     }
 
-    /// Waits until the slow command of the other process runs.
+    /// Waits until the other process has started its slow command.
     async fn wait_for_command(&self) -> anyhow::Result<()> {
         let started = Instant::now();
         while !self.environment.directory.join("started").exists() {
@@ -179,30 +180,30 @@ impl<'a> Walk<'a> {
                 let log = self.shell.run("cat run.log").await?;
                 anyhow::bail!("the second process does not come to its command: {log}");
             }
-            self.look_again().await?;
+            self.pause_briefly().await?;
         }
         Ok(())
     }
 
-    async fn look_again(&self) -> anyhow::Result<()> {
+    async fn pause_briefly(&self) -> anyhow::Result<()> {
         sleep(Duration::from_millis(10)).await;
         self.require_reader()
     }
 
-    /// Types a command, runs it and prints what it puts out.
+    /// Types a command, runs it and prints its output.
     async fn type_and_run(&self, command: &str) -> anyhow::Result<String> {
         self.type_out("$ ", command).await?;
         let output = self.shell.run(command).await?;
         self.require_reader()?;
         self.page().output(&output);
-        self.pace.thought().await;
+        self.pace.long_pause().await;
         Ok(output)
     }
 
-    /// Prints a line as if it was typed.
+    /// Prints a line as if it were typed.
     async fn type_out(&self, prompt: &str, text: &str) -> anyhow::Result<()> {
         self.page().typed(prompt);
-        self.pace.breath().await;
+        self.pace.short_pause().await;
         match self.pace.speed {
             Speed::AtOnce => self.page().typed(text),
             Speed::Readable => {
@@ -213,30 +214,30 @@ impl<'a> Walk<'a> {
             }
         }
         self.page().end_typed();
-        self.pace.breath().await;
+        self.pace.short_pause().await;
         self.require_reader()
     }
 
-    /// Says what comes next.
-    async fn tell(&self, text: &str) -> anyhow::Result<()> {
+    /// Prints what comes next.
+    async fn narrate(&self, text: &str) -> anyhow::Result<()> {
         self.page().empty_line();
         self.page().say(text);
         self.page().empty_line();
-        self.pace.thought().await;
+        self.pace.long_pause().await;
         self.require_reader()
     }
 
-    /// Waits until the person has read.
+    /// Waits until the user has had time to read.
     async fn pause(&mut self) -> anyhow::Result<()> {
         if self.pace.speed == Speed::Readable && !self.pace.is_ahead() {
             self.page().hint(self.pace.hint());
-            let read = self.pace.reading().await;
-            self.page().go_on(read);
+            let pause_end = self.pace.reading_pause().await;
+            self.page().clear_hint(pause_end);
         }
         self.require_reader()
     }
 
-    /// Fails when the person has left. Nobody is told: who left knows it.
+    /// Fails if the user has left. The error is not shown.
     fn require_reader(&self) -> anyhow::Result<()> {
         anyhow::ensure!(!self.interrupt.is_cancelled(), "interrupted");
         Ok(())

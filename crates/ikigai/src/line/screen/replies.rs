@@ -1,4 +1,4 @@
-//! Replies to commands as lines.
+//! Printing replies to commands.
 
 use ikigai_conversation::{AgentId, Body, Message};
 use ikigai_protocol::{Reply, render_reply};
@@ -7,12 +7,12 @@ use super::Screen;
 use crate::print::safe;
 
 impl Screen {
-    /// Prints why nothing was done.
-    pub(in crate::line) fn refuse(&mut self, why: &str) {
+    /// Prints an error.
+    pub(in crate::line) fn show_error(&mut self, why: &str) {
         self.say(&format!("error: {why}"));
     }
 
-    /// Shows what a command did.
+    /// Shows the result of a command.
     pub(in crate::line) fn reply(&mut self, reply: &Reply) {
         if let Reply::Opened { agent, log } = reply {
             return self.open(agent, log);
@@ -20,7 +20,7 @@ impl Screen {
         if let Reply::Killed(dead) = reply
             && dead.contains(&self.view)
         {
-            self.look_at(self.own.clone());
+            self.switch_to(self.own.clone());
         }
         if let Reply::Mode { mode, .. } = reply {
             self.mode = *mode;
@@ -29,7 +29,7 @@ impl Screen {
         self.respond(&text);
     }
 
-    /// Prints what there is to say to a command, and the next prompt.
+    /// Prints the response to a command, and the next prompt.
     pub(in crate::line) fn respond(&mut self, text: &str) {
         if !text.is_empty() {
             self.say(text);
@@ -39,40 +39,41 @@ impl Screen {
 
     /// Prints why a command was refused, and the next prompt.
     pub(in crate::line) fn respond_error(&mut self, why: &str) {
-        self.refuse(why);
+        self.show_error(why);
         self.prompt_after_command();
     }
 
     fn prompt_after_command(&mut self) {
-        if !self.is_busy() || self.asks() {
+        if !self.is_busy() || self.has_question() {
             self.prompt();
         }
     }
 
-    /// Talks to another agent from now on.
+    /// Switches to another agent.
     fn open(&mut self, agent: &AgentId, log: &[Message]) {
-        self.look_at(agent.clone());
+        self.switch_to(agent.clone());
         self.recall(log);
         self.say(&format!("Switched to agent {agent}"));
         self.catch_up();
         self.prompt_after_command();
     }
 
-    fn look_at(&mut self, agent: AgentId) {
+    fn switch_to(&mut self, agent: AgentId) {
         self.agents.entry(agent.clone()).or_default();
         self.view = agent;
     }
 
-    /// Shows what the agent in view has said already of an answer that still streams.
+    /// Shows the part of an answer that the agent in view has already streamed.
     fn catch_up(&mut self) {
-        let known = self.agents.get(&self.view);
-        let so_far = known.map(|known| known.so_far.clone()).unwrap_or_default();
-        if !so_far.is_empty() {
-            self.text(&so_far);
+        let agent_view = self.agents.get(&self.view);
+        let streamed_text =
+            agent_view.map(|agent_view| agent_view.streamed_text.clone()).unwrap_or_default();
+        if !streamed_text.is_empty() {
+            self.text(&streamed_text);
         }
     }
 
-    /// Shows where an earlier conversation stands: what was said last, and what was answered.
+    /// Shows the end of an earlier conversation: the latest message and its answer.
     pub(in crate::line) fn recall(&mut self, log: &[Message]) {
         /// About a screen of text.
         const SHOWN: usize = 2_000;
