@@ -271,7 +271,7 @@ impl App {
         match self.team.member(agent).map(|member| member.runner) {
             Some(Runner::ThisProcess) => self.look_at(agent.clone()),
             Some(Runner::OtherProcess) => {
-                self.show_visit_error(&CommandError::RunElsewhere(agent.clone()))
+                self.show_visit_error(&CommandError::RunElsewhere(agent.clone()));
             }
             Some(Runner::None) => self.show_visit_error(&CommandError::NotRunning(agent.clone())),
             None => self.refuse(&CommandError::AgentNotFound(agent.to_string()).to_string()),

@@ -79,7 +79,7 @@ impl Transcript {
                 self.push(id, Content::note(Tone::Dim, &format!("killed: {}", killed.join(", "))));
             }
             Body::Approval(approval) => {
-                self.push(id, Content::note(Tone::Dim, &answered(approval)))
+                self.push(id, Content::note(Tone::Dim, &answered(approval)));
             }
             Body::Command(command) => {
                 self.push(id, Content::note(Tone::Dim, &format!("❯ {}", command.command)));
