@@ -1,4 +1,4 @@
-//! Several agents in a session: forked, visited, mailed, killed; and another terminal that joins.
+//! Several agents in a session: fork, open, mail and kill; and joining from another terminal.
 
 use std::sync::Arc;
 

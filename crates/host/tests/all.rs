@@ -1,4 +1,4 @@
-//! Sessions against a scripted model, as one test binary: every file beside this one is a module of it.
+//! Sessions with a scripted model. One test binary; every file beside this one is a module.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod agents;
@@ -10,7 +10,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-/// A file that is not listed is a file of tests that never run.
+/// Tests in a file that is not listed would never run.
 #[test]
 fn every_file_beside_this_one_is_listed_as_a_module() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");

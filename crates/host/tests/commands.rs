@@ -1,4 +1,4 @@
-//! Commands beside the conversation: undo and redo, lists, mode and model, export.
+//! Commands outside the conversation: undo and redo, lists, mode and model, export.
 
 use ikigai_conversation::Mode;
 use ikigai_protocol::{Command, CommandError, FileOutcome, Nothing, Reply};

@@ -1,4 +1,4 @@
-//! A conversation with an agent: what is said, approved, cleared in the middle of a turn, left and resumed.
+//! A conversation with an agent: messages, approvals, `/clear` during a turn, leaving and resuming.
 
 use ikigai_conversation::{Body, Decision};
 use ikigai_protocol::{

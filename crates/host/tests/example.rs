@@ -1,4 +1,4 @@
-//! `examples/json.rs`: a front end that knows nothing but the protocol.
+//! `examples/json.rs`: a front end that uses only the protocol.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::support::Home;
 #[path = "../examples/json.rs"]
 mod json;
 
-/// The lines that were printed so far.
+/// The lines printed so far.
 #[derive(Clone, Default)]
 struct Printed(Arc<Mutex<Vec<Value>>>);
 

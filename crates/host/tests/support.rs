@@ -1,4 +1,4 @@
-//! A directory with a database of its own, and an open session in it.
+//! A directory with its own database, and an open session in it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything is waited for. Nothing takes this long unless it never comes.
+/// The limit on every wait. Only what never comes takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Home {
@@ -44,7 +44,7 @@ impl Home {
         self.folder.path().join("project")
     }
 
-    /// What a session works with; commands cannot be run.
+    /// An environment in which commands cannot run.
     pub(crate) fn environment(&self) -> Environment {
         let path = |name: &str| self.folder.path().join(name);
         let database = format!("sqlite://{}", path("home/ikigai.db").display());
@@ -61,7 +61,7 @@ impl Home {
         Environment::from_variables(path("project"), variables, path("tmp"), watchdog).unwrap()
     }
 
-    /// A session with a user, as the environment and its selection say.
+    /// Opens a session with a user, as selected in the environment.
     pub(crate) async fn open(&self) -> TestSession {
         self.open_in(self.environment()).await
     }
@@ -73,7 +73,7 @@ impl Home {
     }
 }
 
-/// An open session whose agents run.
+/// An open session with running agents.
 pub(crate) struct TestSession {
     pub(crate) session: Arc<OpenSession>,
     events: mpsc::UnboundedReceiver<Event>,
@@ -102,7 +102,7 @@ impl TestSession {
         timeout(PATIENCE, self.session.execute(request)).await.unwrap()
     }
 
-    /// Says something to an agent, and waits for the end of its turn.
+    /// Sends a message to an agent and waits for the end of its turn.
     pub(crate) async fn ask(&mut self, agent: &str, text: &str) -> TurnEnd {
         assert_eq!(self.execute(agent, say(text)).await, Ok(Reply::Done));
         self.turn_end(agent).await

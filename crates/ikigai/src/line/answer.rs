@@ -31,7 +31,7 @@ mod tests {
         check("a", Some((Decision::Always, None)));
         check("n", Some((Decision::No, None)));
         check("no  use the test database ", Some((Decision::No, Some("use the test database"))));
-        // Text after a yes may limit it.
+        // More text may be a condition, so it is not taken for an approval.
         check("yes but only the first part", None);
         check("a little", None);
         check("", None);

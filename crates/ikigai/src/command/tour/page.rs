@@ -121,7 +121,7 @@ impl Page {
             }
             // `walk` handles the end of a turn.
             EventKind::MailHeld | EventKind::TurnEnded(_) | EventKind::AgentLost(_) => {
-                self.start_line()
+                self.start_line();
             }
             EventKind::TurnStarted(_)
             | EventKind::ApprovalRequested(_)
