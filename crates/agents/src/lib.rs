@@ -1,7 +1,7 @@
 //! Running agents: a prompt goes in, a model streams, tools run, and the answer is in the log.
 //!
 //! A working agent is a task that owns its state; an idle one is a row in the database. [`serve`]
-//! takes [`Order`]s and emits [`Event`]s, and there is no other access to an agent. Its log in the
+//! takes [`Order`]s and emits [`Event`](ikigai_protocol::Event)s, and there is no other access to an agent. Its log in the
 //! database is authoritative; what it holds in memory is a copy.
 //!
 //! In reading order:
