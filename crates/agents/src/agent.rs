@@ -111,7 +111,7 @@ pub enum FreeAgents {
 }
 
 /// What all agents of a process share.
-pub struct Equipment {
+pub struct TeamSetup {
     /// The models that they use.
     pub models: Arc<Models>,
     /// What they can do.
@@ -127,7 +127,7 @@ pub struct Equipment {
 /// An agent that this process runs.
 pub(crate) struct Agent {
     pub(crate) seat: Seat,
-    equipment: Arc<Equipment>,
+    setup: Arc<TeamSetup>,
     /// The model of the last request.
     model: Model,
     /// The tools offered to the model, and the mode that they were selected for.
@@ -152,13 +152,13 @@ pub(crate) struct Agent {
 
 impl Agent {
     /// An agent whose log is not loaded yet; [`load`](Agent::load) does that.
-    pub(crate) fn new(seat: Seat, equipment: Arc<Equipment>) -> Agent {
-        let mode = equipment.toolbox.permissions.mode();
-        let declared = (mode, equipment.toolbox.declared(mode));
-        let model = equipment.models.of(seat.agent());
+    pub(crate) fn new(seat: Seat, setup: Arc<TeamSetup>) -> Agent {
+        let mode = setup.toolbox.permissions.mode();
+        let declared = (mode, setup.toolbox.declared(mode));
+        let model = setup.models.of(seat.agent());
         Agent {
             seat,
-            equipment,
+            setup,
             model,
             declared,
             memory: Arc::default(),
@@ -220,8 +220,8 @@ impl Agent {
         })
     }
 
-    pub(crate) fn equipment(&self) -> Arc<Equipment> {
-        Arc::clone(&self.equipment)
+    pub(crate) fn setup(&self) -> Arc<TeamSetup> {
+        Arc::clone(&self.setup)
     }
 
     pub(crate) fn model(&self) -> &Model {
@@ -229,11 +229,11 @@ impl Agent {
     }
 
     pub(crate) fn toolbox(&self) -> &Toolbox {
-        &self.equipment.toolbox
+        &self.setup.toolbox
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        self.equipment.limits
+        self.setup.limits
     }
 
     pub(crate) fn log(&self) -> Log<'_> {
@@ -263,7 +263,7 @@ impl Agent {
 
     /// The system prompt of the session.
     pub(crate) fn prompt(&self) -> String {
-        self.prompt.as_ref().unwrap_or(&self.equipment.prompt).clone()
+        self.prompt.as_ref().unwrap_or(&self.setup.prompt).clone()
     }
 
     fn has_system_prompt(&self) -> bool {
@@ -285,12 +285,12 @@ impl Agent {
     }
 
     pub(crate) fn emit(&self, kind: EventKind) {
-        (self.equipment.events)(Event { agent: self.seat.agent().clone(), kind });
+        (self.setup.events)(Event { agent: self.seat.agent().clone(), kind });
     }
 
     /// Updates the model and the offered tools: the user may have changed the model or the mode.
     pub(crate) fn refresh(&mut self) {
-        self.model = self.equipment.models.of(self.id());
+        self.model = self.setup.models.of(self.id());
         let mode = self.toolbox().permissions.mode();
         if mode != self.declared.0 {
             self.declared = (mode, self.toolbox().declared(mode));

@@ -57,7 +57,7 @@ impl Agent {
     ) -> Result<impl Future<Output = Result<(), StoreError>> + use<>, StoreError> {
         let (lease, id) = self.lease_and_id()?;
         let (store, queued) = (self.seat.store.clone(), self.queued.clone());
-        let equipment = self.equipment();
+        let setup = self.setup();
         Ok(async move {
             while let Some((text, reply)) = texts.recv().await {
                 let write = || store.queue_input(lease.clone(), id.clone(), text.clone());
@@ -73,7 +73,7 @@ impl Agent {
                     }
                     Err(StoreError::Limit(_)) => {
                         let kind = EventKind::InputRejected(text);
-                        (equipment.events)(Event { agent: id.clone(), kind });
+                        (setup.events)(Event { agent: id.clone(), kind });
                         reply.refuse(CommandError::QueueFull(id.clone()));
                     }
                     Err(error) => return Err(error),
@@ -243,7 +243,7 @@ impl Agent {
 
     /// The label of the model for the next request.
     fn next_model(&self) -> String {
-        self.equipment().models.of(self.id()).label
+        self.setup().models.of(self.id()).label
     }
 
     fn log_outcome(&mut self, recorded: AppendOutcome) -> Requests {

@@ -12,7 +12,7 @@
 //! | [`Order`], [`AgentCommand`] | what an agent can be ordered to do | `order.rs`, `turn_orders.rs`, `between_turns.rs` |
 //! | the loop | ask the model, run its calls, ask again | `turn.rs`, `ask.rs`, `response_messages.rs`, `call.rs` |
 //! | [`Permissions`] | whether a call may run or needs approval | `permission.rs` |
-//! | [`Equipment`], [`Seat`] | what agents share, and the lease for writing to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
+//! | [`TeamSetup`], [`Seat`] | what agents share, and the lease for writing to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
 //! | [`Models`] | which model each agent uses | `models.rs` |
 //! | [`system_prompt`] | the system prompt of a session | `prompt.rs` |
 //! | [`catalogue()`] | all built-in tools | `catalogue.rs` |
@@ -58,13 +58,13 @@ mod tools;
 mod undo;
 mod wait;
 
-pub use agent::{Equipment, FreeAgents, Limits, Model, Notify, Toolbox};
+pub use agent::{FreeAgents, Limits, Model, Notify, TeamSetup, Toolbox};
 pub use catalogue::catalogue;
 pub use models::Models;
 pub use order::{AgentCommand, Answer, BetweenTurns, Order};
-pub use permission::{Permissions, Person};
+pub use permission::{Permissions, User};
 pub use prompt::{Surroundings, system_prompt};
-pub use seat::{Seat, SeatError, Which};
+pub use seat::{Seat, SeatError, SessionChoice};
 pub use team::serve;
 pub use tools::{Render, renderer};
 pub use undo::{Fate, Reason as LeftFor, Report, Undone, undo};

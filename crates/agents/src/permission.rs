@@ -23,7 +23,7 @@ pub struct Permissions {
     rules: Arc<[Rule]>,
     tree: Arc<Tree>,
     sandbox: Arc<Sandbox>,
-    person: Person,
+    user: User,
     /// The calls that the user approved for the rest of the session. They are not stored, so that
     /// an approval ends with the process.
     granted: Mutex<Vec<(String, Subject)>>,
@@ -68,7 +68,7 @@ impl Subject {
 
 /// Whether there is a user who can approve calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Person {
+pub enum User {
     /// A user sees and answers approval requests.
     Present,
     /// Calls that need approval are refused.
@@ -82,21 +82,21 @@ impl Permissions {
         rules: Vec<Rule>,
         tree: Tree,
         sandbox: Sandbox,
-        person: Person,
+        user: User,
     ) -> Permissions {
         Permissions {
             mode: Mutex::new(mode),
             rules: rules.into(),
             tree: Arc::new(tree),
             sandbox: Arc::new(sandbox),
-            person,
+            user,
             granted: Mutex::default(),
         }
     }
 
     /// Whether there is a user who can approve calls.
-    pub fn person(&self) -> Person {
-        self.person
+    pub fn user(&self) -> User {
+        self.user
     }
 
     /// The mode in force.
@@ -187,7 +187,7 @@ impl Agent {
             Verdict::Ask(question) if permissions.is_granted(&call.name, &subject) => {
                 Ok(Permit::Granted(question.reach))
             }
-            Verdict::Ask(question) if permissions.person == Person::Absent => {
+            Verdict::Ask(question) if permissions.user == User::Absent => {
                 let reason = Some("nobody is there to be asked".to_owned());
                 let answer = NewMessage::approval(call.tool_call_id.clone(), Decision::No, reason);
                 Ok(Permit::Refused(Some(answer), question.refusal()))
@@ -261,7 +261,7 @@ impl Agent {
     ) -> Result<Vec<String>, StoreError> {
         let commands = Arc::clone(&self.toolbox().commands);
         let found = commands.take_quarantined(self.context().agent());
-        if found.is_empty() || self.toolbox().permissions.person == Person::Absent {
+        if found.is_empty() || self.toolbox().permissions.user == User::Absent {
             return Ok(Vec::new());
         }
         let done: Vec<&str> = found.iter().map(|note| note.text.as_str()).collect();

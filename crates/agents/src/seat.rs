@@ -40,7 +40,7 @@ struct HeldLease {
 
 /// Which session to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum SessionChoice {
     /// A new session.
     New,
     /// The session at this location that was last written to.
@@ -78,7 +78,7 @@ impl Seat {
         store: Arc<Store>,
         place: Location,
         roots: Arc<[RootFolder]>,
-        which: Which,
+        which: SessionChoice,
         agent: Option<AgentId>,
         limits: AgentLimits,
     ) -> Result<Seat, SeatError> {
@@ -89,10 +89,10 @@ impl Seat {
         store.keep_roots(session, process.clone(), roots.to_vec()).await?;
         let lease = match (&agent, which) {
             (Some(agent), _) => store.claim(session, agent.top(), process.clone()).await?,
-            (None, Which::Running | Which::Beside(_)) => {
+            (None, SessionChoice::Running | SessionChoice::Beside(_)) => {
                 store.claim_new(session, place.clone(), process.clone(), limits).await?
             }
-            (None, Which::New | Which::Newest | Which::Named(_)) => {
+            (None, SessionChoice::New | SessionChoice::Newest | SessionChoice::Named(_)) => {
                 store.claim_free(session, place.clone(), process.clone(), limits).await?
             }
         };
@@ -106,16 +106,18 @@ impl Seat {
     pub async fn session_of(
         store: &Store,
         place: &Location,
-        which: Which,
+        which: SessionChoice,
     ) -> Result<Option<SessionId>, SeatError> {
         Ok(match which {
-            Which::New => None,
-            Which::Named(session) | Which::Beside(session) => Some(session),
-            Which::Newest => {
+            SessionChoice::New => None,
+            SessionChoice::Named(session) | SessionChoice::Beside(session) => Some(session),
+            SessionChoice::Newest => {
                 let newest = store.latest_session(place.clone()).await?;
                 Some(newest.ok_or_else(|| SeatError::NoSession(place.directory.clone()))?)
             }
-            Which::Running => store.running_session(place.clone(), Process::current()).await?,
+            SessionChoice::Running => {
+                store.running_session(place.clone(), Process::current()).await?
+            }
         })
     }
 

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::agent::{Agent, Equipment, FreeAgents};
+use crate::agent::{Agent, FreeAgents, TeamSetup};
 use crate::order::{AgentCommand, Order, Pending};
 use crate::seat::Seat;
 use crate::task::Task;
@@ -37,15 +37,15 @@ const ORDERS: usize = 256;
 /// When the database refuses, or another process has taken over the agent of `seat`.
 pub async fn serve(
     seat: Seat,
-    equipment: Equipment,
+    setup: TeamSetup,
     orders: mpsc::Receiver<Order>,
     shutdown: CancellationToken,
 ) -> Result<(), StoreError> {
-    let equipment = Arc::new(equipment);
+    let setup = Arc::new(setup);
     let mut team = Team {
         own: seat.agent().clone(),
         seats: BTreeMap::from([(seat.agent().top(), seat)]),
-        equipment: Arc::clone(&equipment),
+        setup: Arc::clone(&setup),
         at_work: BTreeMap::new(),
         tasks: JoinSet::new(),
         idle: None,
@@ -58,7 +58,7 @@ pub async fn serve(
         team.emit(team.own.clone(), EventKind::AgentLost(error.to_string()));
     }
     team.end_all().await;
-    equipment.toolbox.commands.close().await;
+    setup.toolbox.commands.close().await;
     for seat in std::mem::take(&mut team.seats).into_values() {
         seat.release().await;
     }
@@ -70,7 +70,7 @@ struct Team {
     own: AgentId,
     /// One for each top-level agent whose lease this process holds.
     seats: BTreeMap<AgentId, Seat>,
-    equipment: Arc<Equipment>,
+    setup: Arc<TeamSetup>,
     at_work: BTreeMap<AgentId, AtWork>,
     tasks: JoinSet<TaskEnd>,
     /// The process's own agent keeps its log in memory while it is idle; other agents reload
@@ -180,7 +180,7 @@ impl Team {
             // Before the first query, so that no later change is missed.
             self.changes = Some(store.changes(seat.session())?);
         }
-        let policy = match self.equipment.limits.free_agents {
+        let policy = match self.setup.limits.free_agents {
             FreeAgents::TakenUp | FreeAgents::Left => TakeoverPolicy::Immediate,
             FreeAgents::TakenUpLater => TakeoverPolicy::AfterLease,
         };
@@ -192,7 +192,7 @@ impl Team {
         self.end_killed(&seat, &work).await?;
         self.release_idle(&work).await;
         let mut has_started = false;
-        if self.equipment.limits.free_agents != FreeAgents::Left {
+        if self.setup.limits.free_agents != FreeAgents::Left {
             for top in work.to_take_up {
                 has_started |= self.claim(&seat, top).await?;
             }
@@ -254,7 +254,7 @@ impl Team {
     fn start(&mut self, seat: Seat, pending: Pending) {
         let agent = match self.idle.take_if(|idle| idle.id() == seat.agent()) {
             Some(agent) => agent,
-            None => Box::new(Agent::new(seat, Arc::clone(&self.equipment))),
+            None => Box::new(Agent::new(seat, Arc::clone(&self.setup))),
         };
         let (sender, orders) = mpsc::channel(ORDERS);
         // The channel is new and has room.
@@ -364,7 +364,7 @@ impl Team {
     }
 
     fn emit(&self, agent: AgentId, kind: EventKind) {
-        (self.equipment.events)(Event { agent, kind });
+        (self.setup.events)(Event { agent, kind });
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ikigai_agents::{AgentCommand, Person};
+use ikigai_agents::{AgentCommand, User};
 use ikigai_conversation::{
     Body, CallSummary, Decision, EffectKind, Kind, Message, Mode, Preview, ResultState,
     ResultSummary,
@@ -62,9 +62,9 @@ async fn deploy(mode: Mode, rules: &[RuleDecision], answer: Option<Decision>) ->
     let rule = |decision: &RuleDecision| {
         Rule::new("deploy", &[EffectKind::Unknown], "*", *decision).unwrap()
     };
-    let person = if answer.is_some() { Person::Present } else { Person::Absent };
+    let user = if answer.is_some() { User::Present } else { User::Absent };
     let (tools, rules) = (Dispatcher::new(vec![Arc::new(tool)]), rules.iter().map(rule).collect());
-    let abilities = Abilities { tools, mode, rules, person };
+    let abilities = Abilities { tools, mode, rules, user };
     let mut process = Process::start_with(server, abilities).await;
     process.order(AgentCommand::Say("do it".to_owned())).await.unwrap();
     let mut events = Vec::new();

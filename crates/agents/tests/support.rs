@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_agents::{
-    AgentCommand, Answer, Equipment, FreeAgents, Limits, Model, Models, Notify, Order, Permissions,
-    Person, Seat, Toolbox, Which, catalogue, serve,
+    AgentCommand, Answer, FreeAgents, Limits, Model, Models, Notify, Order, Permissions, Seat,
+    SessionChoice, TeamSetup, Toolbox, User, catalogue, serve,
 };
 use ikigai_conversation::{AgentId, Body, Mode};
 use ikigai_protocol::{Event, EventKind};
@@ -45,11 +45,17 @@ impl Process {
     pub(crate) async fn start_with(model: ModelServer, abilities: Abilities) -> Process {
         let (folder, store) = (tempfile::tempdir().unwrap(), TestStore::new());
         let opened = Arc::new(store.open_again());
-        let seat =
-            Seat::take(opened, location(), Arc::default(), Which::New, None, AgentLimits::DEFAULT);
+        let seat = Seat::take(
+            opened,
+            location(),
+            Arc::default(),
+            SessionChoice::New,
+            None,
+            AgentLimits::DEFAULT,
+        );
         let (report, events) = mpsc::unbounded_channel();
         let sink = Arc::new(move |event: Event| drop(report.send(event)));
-        let equipment = Equipment {
+        let setup = TeamSetup {
             models: Arc::new(Models::new(model_of(&model))),
             toolbox: abilities.toolbox(folder.path()),
             limits: LIMITS,
@@ -58,7 +64,7 @@ impl Process {
         };
         let (orders, received) = mpsc::channel(16);
         let shutdown = CancellationToken::new();
-        let serving = serve(seat.await.unwrap(), equipment, received, shutdown.clone());
+        let serving = serve(seat.await.unwrap(), setup, received, shutdown.clone());
         let serving = tokio::spawn(serving);
         Process { model, events, orders, serving, shutdown, _folder: folder, _store: store }
     }
@@ -134,14 +140,14 @@ pub(crate) struct Abilities {
     pub(crate) tools: Dispatcher<Step>,
     pub(crate) mode: Mode,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) person: Person,
+    pub(crate) user: User,
 }
 
 /// All tools, in work mode, with a user who can approve calls.
 impl Default for Abilities {
     fn default() -> Abilities {
-        let (mode, person) = (Mode::Work, Person::Present);
-        Abilities { tools: catalogue(), mode, rules: Vec::new(), person }
+        let (mode, user) = (Mode::Work, User::Present);
+        Abilities { tools: catalogue(), mode, rules: Vec::new(), user }
     }
 }
 
@@ -149,7 +155,7 @@ impl Abilities {
     fn toolbox(self, folder: &Path) -> Toolbox {
         let tree = Tree::open([folder]).unwrap();
         let sandbox = Sandbox::default();
-        let permissions = Permissions::new(self.mode, self.rules, tree, sandbox, self.person);
+        let permissions = Permissions::new(self.mode, self.rules, tree, sandbox, self.user);
         // No test here runs a command.
         let commands = Commands::new(Path::new("/bin/false"), OsStr::new(""), Vec::new());
         Toolbox {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ikigai_agents::{
-    Equipment, FreeAgents, Limits, Model, Models, Order, Permissions, Person, Seat, Surroundings,
-    Toolbox, Which, serve, system_prompt,
+    FreeAgents, Limits, Model, Models, Order, Permissions, Seat, SessionChoice, Surroundings,
+    TeamSetup, Toolbox, User, serve, system_prompt,
 };
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_protocol::EventSink;
@@ -28,7 +28,7 @@ const ORDERS: usize = 16;
 #[derive(Debug, Clone, Copy)]
 pub struct SessionOptions {
     /// Whether the user can answer questions.
-    pub user: Person,
+    pub user: User,
     /// What to do with agents that have work but no process to run them.
     pub free_agents: FreeAgents,
     /// What to open when no session was named.
@@ -48,14 +48,14 @@ pub enum DefaultSession {
 impl SessionOptions {
     /// For a front end whose user can answer approval requests.
     pub const INTERACTIVE: SessionOptions = SessionOptions {
-        user: Person::Present,
+        user: User::Present,
         free_agents: FreeAgents::TakenUpLater,
         default: DefaultSession::Join,
     };
 
     /// For a task that runs without a user: calls that need approval are refused.
     pub const UNATTENDED: SessionOptions = SessionOptions {
-        user: Person::Absent,
+        user: User::Absent,
         free_agents: FreeAgents::TakenUp,
         default: DefaultSession::New,
     };
@@ -101,10 +101,10 @@ impl AgentSlot {
         // Inside an agent's command, the variables name a session that another process runs.
         let named = selection.session.as_deref().filter(|_| !selection.inside_agent);
         let which = match named {
-            Some(named) => Which::Named(find_session(&store, named).await?),
-            None if selection.continues => Which::Newest,
-            None if selection.new || options.default == DefaultSession::New => Which::New,
-            None => Which::Running,
+            Some(named) => SessionChoice::Named(find_session(&store, named).await?),
+            None if selection.continues => SessionChoice::Newest,
+            None if selection.new || options.default == DefaultSession::New => SessionChoice::New,
+            None => SessionChoice::Running,
         };
         let agent = match selection.agent.as_deref().filter(|_| !selection.inside_agent) {
             Some(named) => {
@@ -126,7 +126,7 @@ impl AgentSlot {
         environment: &Arc<Environment>,
         options: SessionOptions,
         store: Arc<Store>,
-        which: Which,
+        which: SessionChoice,
         agent: Option<AgentId>,
     ) -> anyhow::Result<AgentSlot> {
         let roots = environment.roots()?.folders();
@@ -140,7 +140,7 @@ impl AgentSlot {
     /// # Errors
     /// When the database refuses.
     pub async fn claim_another(&self) -> anyhow::Result<AgentSlot> {
-        self.claim_like(Which::Beside(self.session())).await
+        self.claim_like(SessionChoice::Beside(self.session())).await
     }
 
     /// Claims an agent of another session instead, unless this session has been started since.
@@ -149,13 +149,13 @@ impl AgentSlot {
     /// When the database refuses.
     pub async fn join(&self, other: SessionId) -> anyhow::Result<AgentSlot> {
         self.claim_like(match self.is_session_started() {
-            true => Which::Named(self.session()),
-            false => Which::Beside(other),
+            true => SessionChoice::Named(self.session()),
+            false => SessionChoice::Beside(other),
         })
         .await
     }
 
-    async fn claim_like(&self, which: Which) -> anyhow::Result<AgentSlot> {
+    async fn claim_like(&self, which: SessionChoice) -> anyhow::Result<AgentSlot> {
         let store = self.store();
         AgentSlot::claim_in(&self.environment, self.options, store, which, None).await
     }
@@ -220,7 +220,7 @@ impl AgentSlot {
         permissions.set_mode(choice.mode);
         let sandbox = toolbox.commands.sandbox_kind().await;
         let models = Arc::new(Models::new(choice.model));
-        let equipment = Equipment {
+        let setup = TeamSetup {
             models: Arc::clone(&models),
             toolbox,
             limits: self.limits(),
@@ -228,7 +228,7 @@ impl AgentSlot {
             events,
         };
         let (orders, received) = mpsc::channel(ORDERS);
-        let service = AgentService { slot: self.clone(), equipment, orders: received, temporary };
+        let service = AgentService { slot: self.clone(), setup, orders: received, temporary };
         Ok((OpenSession { slot: self, permissions, models, sandbox, orders }, service))
     }
 
@@ -293,7 +293,7 @@ impl OpenSession {
 /// Runs the agents of a session.
 pub struct AgentService {
     slot: AgentSlot,
-    equipment: Equipment,
+    setup: TeamSetup,
     orders: mpsc::Receiver<Order>,
     /// Removed with the service, unless it is still needed.
     temporary: TemporaryFolder,
@@ -319,10 +319,10 @@ impl AgentService {
     /// # Errors
     /// When the database refuses.
     pub async fn run(self, stop: CancellationToken) -> Result<ServiceEnd, StoreError> {
-        let AgentService { slot, equipment, orders, temporary } = self;
+        let AgentService { slot, setup, orders, temporary } = self;
         let _until_the_end = temporary;
         let stop = stop.child_token();
-        let serving = serve(slot.seat.clone(), equipment, orders, stop.clone());
+        let serving = serve(slot.seat.clone(), setup, orders, stop.clone());
         let mut serving = std::pin::pin!(serving);
         tokio::select! {
             served = &mut serving => match served {

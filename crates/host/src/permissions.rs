@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use ikigai_agents::{Permissions, Person};
+use ikigai_agents::{Permissions, User};
 use ikigai_tools::{Mode, Root, Sandbox, Tree, other_names, secret_places};
 
 use crate::environment::Environment;
@@ -20,7 +20,7 @@ use crate::settings;
 pub fn permissions(
     environment: &Environment,
     temporary: Option<&Path>,
-    user: Person,
+    user: User,
 ) -> anyhow::Result<Arc<Permissions>> {
     let settings = &environment.settings;
     let mut roots: Vec<Root> = environment.roots()?.tree().collect();

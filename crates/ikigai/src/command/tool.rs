@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_agents::{Person, renderer};
+use ikigai_agents::{User, renderer};
 use ikigai_conversation::EffectKind;
 use ikigai_host::{Environment, TemporaryFolder, permissions, prompt, settings};
 use ikigai_store::{Outcome, Step};
@@ -102,7 +102,7 @@ fn execute(
     let temporary = runs_commands.then(|| TemporaryFolder::of_process(environment));
     let temporary = temporary.transpose()?;
     let temporary = temporary.as_ref().map(TemporaryFolder::path);
-    let permissions = permissions(environment, temporary, Person::Absent)?;
+    let permissions = permissions(environment, temporary, User::Absent)?;
     let variables = match temporary {
         Some(temporary) => environment.for_commands_in(temporary),
         None => Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Context;
-use ikigai_agents::{FreeAgents, SeatError, Which};
+use ikigai_agents::{FreeAgents, SeatError, SessionChoice};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_host::{AgentSlot, Environment, SessionOptions};
 use ikigai_store::{Store, StoreError};
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
 
     /// Claims an agent. If its process was just killed, waits until that process is gone.
     async fn claim(&self, agent: AgentId) -> anyhow::Result<AgentSlot> {
-        let which = self.session.map_or(Which::New, Which::Named);
+        let which = self.session.map_or(SessionChoice::New, SessionChoice::Named);
         // The script decides which agent works when.
         let free_agents = FreeAgents::Left;
         let options = SessionOptions { free_agents, ..SessionOptions::UNATTENDED };
