@@ -30,7 +30,8 @@
 //! ```
 //! use ikigai_config::{Flag, KnownTools, Settings, Sources};
 //!
-//! let tools = KnownTools { names: vec![], core: vec![], check_pattern: |_, _| Ok(()) };
+//! let check_pattern = |_: &str, _: &str| Ok(());
+//! let tools = KnownTools { names: vec![], core: vec![], commands: vec![], check_pattern };
 //! let settings = Settings::load(&Sources {
 //!     variables: [("IKIGAI_MAX_AGENTS".into(), "5".into())].into(),
 //!     config_flag: None,
