@@ -158,6 +158,9 @@ impl Team {
             match at_work.orders.try_send(pending) {
                 Ok(()) => {}
                 Err(TrySendError::Full(pending) | TrySendError::Closed(pending)) => {
+                    if let AgentCommand::Say(text) = &pending.command {
+                        self.emit(agent.clone(), EventKind::InputRejected(text.clone()));
+                    }
                     pending.reply.refuse(CommandError::QueueFull(agent));
                 }
             }

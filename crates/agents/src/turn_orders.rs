@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ikigai_conversation::{AgentId, ToolCallId};
-use ikigai_protocol::{ApprovalAnswer, CommandError, Nothing, QueuedUntil, Reply};
+use ikigai_protocol::{
+    ApprovalAnswer, CommandError, Event, EventKind, Nothing, QueuedUntil, Reply,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, TeamSetup};
 use crate::order::{AgentCommand, BetweenTurns, Pending, PendingReply};
 
 /// The maximum number of user messages waiting to be committed, and of orders waiting for the end
@@ -35,6 +37,7 @@ impl OpenQuestion {
 /// Takes the orders for an agent during a turn.
 pub(crate) struct TurnOrders {
     agent: AgentId,
+    setup: Arc<TeamSetup>,
     interrupt: CancellationToken,
     typed: mpsc::Sender<UserInput>,
     answers: mpsc::Sender<ApprovalAnswer>,
@@ -51,6 +54,7 @@ impl TurnOrders {
         agent.answers = given;
         let orders = TurnOrders {
             agent: agent.id().clone(),
+            setup: agent.setup(),
             interrupt: agent.interrupt.clone(),
             typed,
             answers,
@@ -96,7 +100,10 @@ impl TurnOrders {
     /// Queues a message of the user, which is answered once it is committed.
     fn queue(&self, text: String, reply: PendingReply) {
         use mpsc::error::TrySendError::{Closed, Full};
-        if let Err(Full((_, reply)) | Closed((_, reply))) = self.typed.try_send((text, reply)) {
+        if let Err(Full((text, reply)) | Closed((text, reply))) = self.typed.try_send((text, reply))
+        {
+            let (agent, kind) = (self.agent.clone(), EventKind::InputRejected(text));
+            (self.setup.events)(Event { agent, kind });
             reply.refuse(CommandError::QueueFull(self.agent.clone()));
         }
     }
