@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ikigai_conversation::{AgentId, Body, EffectKind, Log, Message, NewMessage};
-use ikigai_providers::{Client, Tool};
+use ikigai_providers::{Client, KnownFacts, Tool};
 use ikigai_store::{AgentLimits, Budget, State, Step, StoreError};
 use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode, OutputSize};
 use tokio::sync::mpsc;
@@ -29,6 +29,8 @@ pub struct Model {
     pub name: String,
     /// `provider/name`, as shown to the user.
     pub label: String,
+    /// What is known about it.
+    pub facts: KnownFacts,
 }
 
 impl Model {

@@ -11,7 +11,7 @@ use ikigai_agents::{
 };
 use ikigai_conversation::{AgentId, Body, Mode};
 use ikigai_protocol::{Event, EventKind};
-use ikigai_providers::{ChatCompletions, Client, Endpoint};
+use ikigai_providers::{ChatCompletions, Client, Endpoint, KnownFacts};
 use ikigai_store::{AgentLimits, Budget, Step, StoreError};
 use ikigai_testkit::{ModelServer, TestStore, location};
 use ikigai_tools::{Commands, Dispatcher, OutputSize, Rule, Sandbox, Tree};
@@ -132,7 +132,12 @@ fn model_of(server: &ModelServer) -> Model {
         certificates: None,
     };
     let client = Arc::new(Client::new(endpoint, ikigai_providers::Limits::default()));
-    Model { client, name: "test".to_owned(), label: "openai/test".to_owned() }
+    Model {
+        client,
+        name: "test".to_owned(),
+        label: "openai/test".to_owned(),
+        facts: KnownFacts::default(),
+    }
 }
 
 /// The tools and permissions of agents.

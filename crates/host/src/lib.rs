@@ -75,9 +75,7 @@ pub use commands::{
 };
 pub use database::{open as open_database, open_at as open_database_at};
 pub use environment::{AGENT_VARIABLE, Environment, SESSION_VARIABLE, WatchdogProgram};
-pub use model::{
-    HOW_TO_CONNECT, connect, connect_again, connect_with, context_tokens, explain as explain_model,
-};
+pub use model::{HOW_TO_CONNECT, connect, connect_again, connect_with, explain as explain_model};
 pub use open::{
     AgentChoice, AgentService, AgentSlot, DefaultSession, OpenSession, ServiceEnd, SessionOptions,
     prompt,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ikigai_agents::Model;
 use ikigai_config::{ModelError, ModelSettings, WireFormat};
 use ikigai_providers::{
-    Anthropic, ChatCompletions, Client, Endpoint, Google, Limits, ModelFacts, Provider, Responses,
-    Secret,
+    Anthropic, ChatCompletions, Client, Endpoint, Google, KnownFacts, Limits, ModelFacts, Provider,
+    Responses, Secret,
 };
 
 use crate::environment::Environment;
@@ -54,12 +54,8 @@ pub fn connect_with(
         certificates: environment.variable("SSL_CERT_FILE").map(PathBuf::from),
     };
     let client = Arc::new(Client::new(endpoint, Limits::default()));
-    Model { client, name: chosen.name.clone(), label: chosen.label() }
-}
-
-/// The size of a model's context in tokens, if known.
-pub fn context_tokens(name: &str) -> Option<u64> {
-    ModelFacts::of(name).context_tokens
+    let facts = KnownFacts::new(ModelFacts::of(&chosen.name));
+    Model { client, name: chosen.name.clone(), label: chosen.label(), facts }
 }
 
 fn provider(format: WireFormat) -> Arc<dyn Provider> {

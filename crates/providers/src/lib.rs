@@ -65,7 +65,7 @@ pub use chat::ChatCompletions;
 pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
 pub use google::Google;
-pub use model_facts::ModelFacts;
+pub use model_facts::{KnownFacts, ModelFacts, Prices};
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};

@@ -3,8 +3,9 @@
 use ikigai_agents::Model;
 use ikigai_conversation::AgentId;
 use ikigai_protocol::{CommandError, ModelChoice, Reply};
+use ikigai_providers::{KnownFacts, ModelFacts};
 
-use crate::model::{connect_chosen, context_tokens};
+use crate::model::connect_chosen;
 use crate::open::OpenSession;
 
 impl OpenSession {
@@ -18,8 +19,8 @@ impl OpenSession {
     }
 
     fn model_of(&self, agent: AgentId, changed: bool) -> ModelChoice {
-        let Model { name, label, .. } = self.models.of(&agent);
-        ModelChoice { agent, label, context_tokens: context_tokens(&name), changed }
+        let Model { label, facts, .. } = self.models.of(&agent);
+        ModelChoice { agent, label, context_tokens: facts.now().context_window, changed }
     }
 
     /// A bare name, or a name with the current provider, keeps the connection.
@@ -42,5 +43,6 @@ impl OpenSession {
 fn renamed(current: &Model, name: &str) -> Model {
     let provider = current.label.split('/').next().unwrap_or_default();
     let (client, label) = (current.client.clone(), format!("{provider}/{name}"));
-    Model { client, name: name.to_owned(), label }
+    let facts = KnownFacts::new(ModelFacts::of(name));
+    Model { client, name: name.to_owned(), label, facts }
 }

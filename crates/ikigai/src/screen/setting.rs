@@ -1,7 +1,7 @@
 //! The terminal's capabilities, the status line and the greeting.
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_host::{AgentChoice, Environment, context_tokens};
+use ikigai_host::{AgentChoice, Environment};
 use ikigai_tools::{NoSandbox, SandboxKind};
 use ikigai_tui::{Bell, Colours, Status};
 
@@ -39,7 +39,7 @@ pub(super) fn status(
         mode: choice.mode,
         sandbox: String::new(),
         session: session.to_string().chars().take(SHORT).collect(),
-        context_tokens: context_tokens(&choice.model.name),
+        context_tokens: choice.model.facts.now().context_window,
         cost: None,
         directory: directory(environment),
         label: match purpose {
