@@ -1,7 +1,7 @@
 //! The calls of a response: each is committed, run and closed before the next.
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
-use ikigai_store::{Next, Outcome, Requests, Step, StoreError};
+use ikigai_store::{Next, Outcome, Requests, Sleep, Step, StoreError};
 use ikigai_tools::{Approved, Call, Executor, FileUse, Reach, ToolResult, Work};
 use tracing::info;
 
@@ -19,6 +19,17 @@ pub(crate) enum CallsEnd {
     BudgetUsedUp,
     /// The user interrupted them. Calls that had started are closed.
     Interrupted,
+    /// All are closed, and the turn ended with the last result.
+    TurnEnded(Sleep),
+}
+
+/// Whether the turn ends with the result of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TurnAfter {
+    Continues,
+    /// It ends if the call succeeds. The model has to see why it failed.
+    EndsOnSuccess,
+    Ends,
 }
 
 /// A committed call that has no result yet.
@@ -27,8 +38,9 @@ struct OpenCall {
     call: ToolCall,
     /// The turn's limit of responses with calls, if this is the last call within it.
     limit: Option<u32>,
-    /// What the agent does after the call.
+    /// What the agent does after the call, if the turn continues.
     next: Next,
+    turn: TurnAfter,
 }
 
 impl OpenCall {
@@ -37,14 +49,21 @@ impl OpenCall {
         if let Some(turns) = self.limit {
             result.mark_limit_reached(turns);
         }
-        result.into_message(&self.call)
+        let ends_turn = match self.turn {
+            TurnAfter::Continues => false,
+            TurnAfter::EndsOnSuccess => result.is_success(),
+            TurnAfter::Ends => true,
+        };
+        let message = result.into_message(&self.call);
+        if ends_turn { message.ending_turn() } else { message }
     }
 }
 
 impl Agent {
     /// Runs the calls of a response. Its text and usage are committed together with the first call:
     /// a log that ended with the text alone would look like an answer. If these are the last calls
-    /// within the turn's `limit`, the last result says so.
+    /// within the turn's `limit`, the last result says so. If one of them that ends the turn has
+    /// succeeded, the turn ends with the last result.
     pub(crate) async fn run_calls(
         &mut self,
         response: ResponseMessages,
@@ -52,6 +71,7 @@ impl Agent {
     ) -> Result<CallsEnd, StoreError> {
         let mut pending = response.messages;
         let count = response.calls.len();
+        let mut at_end = TurnAfter::Continues;
         for (number, message) in (1..).zip(response.calls) {
             let (message, prepared) = self.prepare(message);
             pending.push(message);
@@ -59,15 +79,31 @@ impl Agent {
             let is_last = number == count;
             let limit = limit.filter(|_| is_last);
             let next = if is_last { Next::Request } else { Next::Tool };
-            let requests = self.run_call(&OpenCall { call, limit, next }, prepared).await?;
-            if self.interrupt.is_cancelled() {
-                return Ok(CallsEnd::Interrupted);
+            let ends_turn = prepared.as_ref().is_ok_and(Call::ends_turn);
+            let turn = match is_last {
+                true if ends_turn && at_end == TurnAfter::Continues => TurnAfter::EndsOnSuccess,
+                true => at_end,
+                false => TurnAfter::Continues,
+            };
+            match self.run_call(&OpenCall { call, limit, next, turn }, prepared).await? {
+                Requests::NotNeeded(sleep) => return Ok(CallsEnd::TurnEnded(sleep)),
+                _ if self.interrupt.is_cancelled() => return Ok(CallsEnd::Interrupted),
+                Requests::UsedUp => return Ok(CallsEnd::BudgetUsedUp),
+                Requests::Granted => {}
             }
-            if requests == Requests::UsedUp {
-                return Ok(CallsEnd::BudgetUsedUp);
+            if ends_turn && self.last_call_succeeded() {
+                at_end = TurnAfter::Ends;
             }
         }
         Ok(CallsEnd::All)
+    }
+
+    fn last_call_succeeded(&self) -> bool {
+        let result = self.log.iter().rev().find_map(|message| match &message.body {
+            Body::ToolResult(result) => Some(result.success),
+            _ => None,
+        });
+        result.unwrap_or(false)
     }
 
     /// Prepares the call in a message. The message returned also has the call's effects and

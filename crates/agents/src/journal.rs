@@ -248,6 +248,9 @@ impl Agent {
 
     fn log_outcome(&mut self, recorded: AppendOutcome) -> Requests {
         recorded.messages.into_iter().for_each(|message| self.log_message(message));
+        if recorded.is_held {
+            self.emit(EventKind::MailHeld);
+        }
         recorded.requests
     }
 

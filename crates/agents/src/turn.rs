@@ -16,6 +16,14 @@ pub(crate) struct Turn {
     pub(crate) sleep: Sleep,
 }
 
+impl Turn {
+    /// A turn that ended with a call, which the text came with.
+    fn answered(text: String, sleep: Sleep) -> Turn {
+        let done = TurnEnd { stop: StopReason::Stop, text, error: None, can_continue: false };
+        Turn { done, sleep }
+    }
+}
+
 impl Agent {
     /// Runs one turn. Its first message is in the log, and `requests` says whether a request may be
     /// made.
@@ -45,11 +53,13 @@ impl Agent {
             with_calls += 1;
             let limit = Some(self.limits().tool_turns).filter(|limit| *limit == with_calls);
             let response = response.with_call_ids_not_in(&self.call_ids());
+            let text = response.text.clone();
             let messages = ResponseMessages::of(response, self.model());
             requests = match self.run_calls(messages, limit).await? {
                 CallsEnd::All => Requests::Granted,
                 CallsEnd::BudgetUsedUp => Requests::UsedUp,
                 CallsEnd::Interrupted => return self.end_by_interrupt(String::new()).await,
+                CallsEnd::TurnEnded(sleep) => return Ok(Turn::answered(text, sleep)),
             };
             if let Some(granted) = self.record_queued().await? {
                 requests = granted;

@@ -137,7 +137,7 @@ macro_rules! data {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         pub struct $Name {
-            $( $(#[$field_doc])* $(#[serde(skip_serializing_if = $skip)])? pub $field: $Type, )*
+            $( $(#[$field_doc])* $(#[serde(default, skip_serializing_if = $skip)])? pub $field: $Type, )*
         }
     )*};
 }
@@ -179,6 +179,8 @@ data! {
         output: String,
         /// Whether `output` has no `error` at its root.
         success: bool,
+        /// Whether the turn ended with this result: no request followed.
+        ends_turn: bool = "std::ops::Not::not",
         /// How it is displayed; not sent to models.
         shown: Option<ResultSummary> = "Option::is_none",
     }

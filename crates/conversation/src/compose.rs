@@ -100,6 +100,14 @@ impl NewMessage {
         NewMessage { content: self::line(line), body: Body::ToolResult(result) }
     }
 
+    /// The same result, with which the turn ends. Messages of other kinds stay unchanged.
+    pub fn ending_turn(mut self) -> NewMessage {
+        if let Body::ToolResult(result) = &mut self.body {
+            result.ends_turn = true;
+        }
+        self
+    }
+
     /// The notification of new mail.
     pub fn notification(text: impl Into<String>, mail: Vec<MailId>) -> NewMessage {
         NewMessage { content: text.into(), body: Body::Notification(Notification { mail }) }
@@ -186,7 +194,7 @@ impl NewMessage {
 
 fn result_of(call: &ToolCall, output: String, success: bool) -> ToolResult {
     let (tool_call_id, name) = (call.tool_call_id.clone(), call.name.clone());
-    ToolResult { tool_call_id, name, output, success, shown: None }
+    ToolResult { tool_call_id, name, output, success, ends_turn: false, shown: None }
 }
 
 fn labelled(what: &str, label: &Option<String>) -> String {

@@ -116,7 +116,7 @@ fn decides_turn(message: &Message) -> Option<bool> {
         // A call counts for its result as well. A result that closes a call left open by a crash
         // may come after an interrupt or an answer, and is no reason to continue then.
         Body::ToolCall(_) => Some(true),
-        Body::ToolResult(_) => None,
+        Body::ToolResult(result) => result.ends_turn.then_some(false),
         Body::Assistant(_) | Body::Interrupted(_) | Body::Rewind(_) | Body::Clear => Some(false),
         // A summary may be written in the middle of a turn, and needs no answer itself.
         Body::Summary(_) | Body::System | Body::Fork(_) | Body::Trim(_) | Body::Usage(_) => None,

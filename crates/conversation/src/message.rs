@@ -41,6 +41,11 @@ impl Message {
         self.body.kind()
     }
 
+    /// Whether the turn ended with this message, a result.
+    pub fn ends_turn(&self) -> bool {
+        matches!(&self.body, Body::ToolResult(result) if result.ends_turn)
+    }
+
     /// Encodes the message as one line of JSON, without a line break at the end.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("texts, numbers and lists always become JSON")

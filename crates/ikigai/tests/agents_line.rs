@@ -305,7 +305,7 @@ fn a_letter_cannot_touch_the_terminal() {
     sent.open();
     terminal.wait_for("● Told.\r\n0/ ❯ ");
     terminal.type_line("/mail");
-    terminal.wait_for("#1 [unread] from 0/0/");
+    terminal.wait_for("#1 from 0/0/ - ");
     terminal.type_line("/mail read 1");
     terminal.wait_for("From: 0/0/");
     let shown = leave(terminal).replace("\r\n", "\n");

@@ -91,6 +91,7 @@ mod turn_hostile;
 mod turn_interrupts;
 mod turn_limits;
 mod turn_mail;
+mod turn_mail_cost;
 mod turn_output;
 mod turn_permissions;
 mod turn_prompt;

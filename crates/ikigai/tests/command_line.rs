@@ -158,7 +158,7 @@ file_write  Create or replace a file, with missing folders
 bash        Run a command with bash -c
               command [timeout] [sandbox] [network]
 mail        Send and receive messages to/from other agents
-              action [to] [body] [id] [unread] [from] [limit] [offset]
+              action [to] [body] [id] [unread] [from] [limit] [offset] [end_turn]
 ";
     assert_eq!(ikigai(["tools", "--set", "core"]), (0, expected.to_owned(), String::new()));
     let others = "\

@@ -50,10 +50,12 @@ fn unread_makes_a_message_unread_again() {
 #[test]
 fn a_person_who_looks_clears_the_flag_but_tells_the_model_nothing() {
     let workspace = Workspace::with_agents(2);
-    workspace.print(["mail", "send", "0/", "one", "--agent", "1/"]);
+    let long = "x".repeat(1_001);
+    workspace.print(["mail", "send", "0/", &long, "--agent", "1/"]);
     let database = workspace.open();
     workspace.print(["mail", "inbox"]);
-    let told = "[Notification: You have 1 unread message in your inbox]\n#1 from 1/: \"one\"";
+    let told = "[Notification: You have 1 unread message in your inbox]\n\
+        #1 from 1/: \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...\"";
     assert_eq!(database.announce("0/").content, told);
     let is_pending =
         || workspace.json(["agents", "--json"])[0]["notification_pending"].as_bool().unwrap();

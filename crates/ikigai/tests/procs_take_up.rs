@@ -42,7 +42,7 @@ fn a_free_agent_with_mail_is_taken_up_and_given_back_when_it_is_idle() {
         (agent["state"].clone(), agent["unread"].clone(), agent["notification_pending"].clone())
     };
     assert_eq!(state(0), (json!("idle"), json!(0), json!(false)));
-    assert_eq!(state(1), (json!("idle"), json!(1), json!(true)));
+    assert_eq!(state(1), (json!("idle"), json!(0), json!(false)));
     workspace.print(["mail", "send", "1/", "user: two"]);
     wait_for_return(&workspace, "1/", 2);
     let woken = ["notification", "assistant"].repeat(2);

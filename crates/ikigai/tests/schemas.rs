@@ -106,6 +106,7 @@ fn parameters_have_their_order_type_and_necessity() {
             ("from", "string", false),
             ("limit", "integer", false),
             ("offset", "integer", false),
+            ("end_turn", "boolean", false),
         ],
     );
 }

@@ -161,7 +161,8 @@ fn mail_waits_while_the_person_writes_and_wakes_the_agent_when_they_are_done() {
     screen.wait_until_idle();
     screen.types("I am wri");
     screen.wait_for("❯ I am wri");
-    workspace.print(["mail", "send", "0/", "look here"]);
+    let long = format!("look here {}", "x".repeat(1_000));
+    workspace.print(["mail", "send", "0/", &long]);
     screen.wait_for("[mail:1] waits until you send or clear");
     assert_eq!(server.requests().len(), 1);
     screen.types("\x03");
@@ -169,8 +170,8 @@ fn mail_waits_while_the_person_writes_and_wakes_the_agent_when_they_are_done() {
     screen.wait_for("● I have mail.");
     screen.wait_for("── [mail:1] ──");
     assert!(screen.cell_of("[Notification").dim());
-    screen.asks("/mail", "[unread] from 0/ - \"look here\"");
-    screen.asks("/mail read 1", "look here\n");
+    screen.asks("/mail", "[unread] from 0/ - \"look here ");
+    screen.asks("/mail read 1", "look here x");
     screen.wait_until_gone("── [mail:1] ──");
 }
 

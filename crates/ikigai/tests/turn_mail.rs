@@ -66,7 +66,7 @@ fn mail_to_oneself_is_announced_once_at_the_end_of_the_turn() {
             "done",
         ];
         assert_eq!(types(&events), expected);
-        let text = format!("{ONE}\n#1 from 0/: \"remember this\"");
+        let text = format!("{ONE}\n#1 from 0/: \"remember\\nthis\"");
         let log = workspace.log("0/");
         let notification = events.iter().find(|event| event["type"] == "notification").unwrap();
         let place = log.iter().position(|message| message["kind"] == "notification").unwrap();
@@ -86,7 +86,7 @@ fn mail_to_oneself_is_announced_once_at_the_end_of_the_turn() {
         assert_stable(&requests);
         let agents = workspace.json(["agents", "--json"]);
         let state = (&agents[0]["state"], &agents[0]["unread"], &agents[0]["notification_pending"]);
-        assert_eq!(state, (&json!("idle"), &json!(1), &json!(true)));
+        assert_eq!(state, (&json!("idle"), &json!(0), &json!(false)));
     }
 }
 
@@ -136,11 +136,12 @@ fn mail_that_is_read_in_the_second_turn_is_read_for_good() {
         Reply::text("two"),
     ]);
     let workspace = Workspace::new();
-    workspace.print(["mail", "send", "0/", "hello"]);
+    let long = "hello ".repeat(200);
+    workspace.print(["mail", "send", "0/", &long]);
     let (code, events) = workspace.run_json(&server, Format::Chat, ["-c", "go"]);
     assert_eq!((code, &events.last().unwrap()["text"]), (0, &json!("two")));
     let output = server.requests()[2].tool_output("c1");
-    assert_eq!((&output["from"], &output["body"]), (&json!("0/"), &json!("hello")));
+    assert_eq!((&output["from"], &output["body"]), (&json!("0/"), &json!(long.trim())));
     let agents = workspace.json(["agents", "--json"]);
     let state = (&agents[0]["unread"], &agents[0]["notification_pending"]);
     assert_eq!(state, (&json!(0), &json!(false)));
@@ -183,7 +184,7 @@ fn an_agent_that_always_writes_to_itself_is_woken_as_often_as_the_budget_allows(
     let expected = [&["session"][..], &turn, &woken, &woken, &woken].concat();
     assert_eq!((code, types(&events)), (0, expected));
     let agents = workspace.json(["agents", "--json"]);
-    assert_eq!(agents[0]["unread"], 4);
+    assert_eq!(agents[0]["unread"], 1);
     assert_stable(&server.requests());
 }
 

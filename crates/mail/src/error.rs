@@ -16,9 +16,9 @@ pub enum MailError {
     /// There is no such action.
     #[error("Unknown action: {}", cut(.0))]
     UnknownAction(String),
-    /// A filter of the inbox is invalid.
+    /// An optional parameter is invalid.
     #[error("Invalid parameter: {0}")]
-    InvalidFilter(&'static str),
+    InvalidParameter(&'static str),
     /// A string that is not a positive number.
     #[error("Invalid message ID")]
     InvalidId,

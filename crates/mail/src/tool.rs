@@ -35,6 +35,7 @@ const PARAMETERS: &[Parameter] = &[
     optional("from", ParameterType::Text, "Inbox: only from it"),
     optional("limit", ParameterType::Integer, "Inbox: 1-200, default 50"),
     optional("offset", ParameterType::Integer, "Inbox: skip"),
+    optional("end_turn", ParameterType::Boolean, "Send: end turn; mail wakes you"),
 ];
 
 const fn optional(
@@ -47,8 +48,11 @@ const fn optional(
 
 fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
     let step = parse(arguments)?;
+    let is_send = matches!(step, Step::Send { .. });
+    let ends_turn = is_send && optional_value(arguments, "end_turn", Value::as_bool)? == Some(true);
     let subject = subject(&step, arguments);
-    Ok(Call::step(step).shown_as("Mail", &subject))
+    let call = Call::step(step).shown_as("Mail", &subject);
+    Ok(if ends_turn { call.ending_turn() } else { call })
 }
 
 /// What a call is about: the inbox, a message by its number, or to whom and how a message begins.
@@ -88,12 +92,12 @@ pub(crate) const DEFAULT_LIMIT: u32 = 50;
 const LARGEST_LIMIT: u64 = 200;
 
 fn parse_filter(arguments: &Arguments) -> Result<InboxFilter, MailError> {
-    let unread = filter(arguments, "unread", Value::as_bool)?;
-    let from = filter(arguments, "from", |value| value.as_str().and_then(parse_agent))?;
-    let limit = filter(arguments, "limit", |value| {
+    let unread = optional_value(arguments, "unread", Value::as_bool)?;
+    let from = optional_value(arguments, "from", |value| value.as_str().and_then(parse_agent))?;
+    let limit = optional_value(arguments, "limit", |value| {
         whole(value).filter(|limit| (1..=LARGEST_LIMIT).contains(limit))
     })?;
-    let offset = filter(arguments, "offset", whole)?;
+    let offset = optional_value(arguments, "offset", whole)?;
     Ok(InboxFilter {
         unread,
         from,
@@ -102,13 +106,13 @@ fn parse_filter(arguments: &Arguments) -> Result<InboxFilter, MailError> {
     })
 }
 
-fn filter<T>(
+fn optional_value<T>(
     arguments: &Arguments,
     name: &'static str,
     parse: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<Option<T>, MailError> {
     let value = arguments.value(name).filter(|value| !value.is_null());
-    value.map(|value| parse(value).ok_or(MailError::InvalidFilter(name))).transpose()
+    value.map(|value| parse(value).ok_or(MailError::InvalidParameter(name))).transpose()
 }
 
 fn whole(value: &Value) -> Option<u64> {
@@ -311,6 +315,36 @@ mod tests {
         check(r#"{"action":"send","to":"parent","body":"x"}"#, Ok(parent));
         let name = step(AgentAddress::Name("reviewer".to_owned()), "reviewer", "x");
         check(r#"{"action":"send","to":"reviewer","body":"x"}"#, Ok(name));
+    }
+
+    #[track_caller]
+    fn check_end(action: &str, end_turn: &str, expected: Result<bool, &str>) {
+        let arguments = format!(r#"{{{action},"end_turn":{end_turn}}}"#);
+        let call = Dispatcher::new(vec![tool()]).dispatch("mail", arguments.as_bytes());
+        let ends = call.map(|call| call.ends_turn()).map_err(|refusal| refusal.to_string());
+        let expected = expected.map_err(|text| ToolResult::error(text).to_string());
+        assert_eq!(ends, expected, "{arguments}");
+    }
+
+    #[test]
+    fn only_sending_may_end_the_turn() {
+        let send = r#""action":"send","to":"1/","body":"x""#;
+        check_end(send, "true", Ok(true));
+        for end_turn in ["false", "null"] {
+            check_end(send, end_turn, Ok(false));
+        }
+        for end_turn in [r#""true""#, "1", "[]"] {
+            check_end(send, end_turn, Err("Invalid parameter: end_turn"));
+        }
+        check_end(
+            r#""action":"send","to":"1/","body":" ""#,
+            "1",
+            Err("Message body cannot be empty"),
+        );
+        for end_turn in ["true", "7"] {
+            check_end(r#""action":"read","id":5"#, end_turn, Ok(false));
+            check_end(r#""action":"inbox""#, end_turn, Ok(false));
+        }
     }
 
     #[test]

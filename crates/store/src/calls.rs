@@ -26,7 +26,7 @@ impl Store {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = close(unit, &agent, step, render)?;
-            Ok(AppendOutcome { messages, requests: next.note(unit, &agent)? })
+            next.note_after(unit, &agent, messages)
         })
         .await
     }

@@ -106,7 +106,7 @@ impl Store {
                 Some(FileAccess::Changed(change)) => note_change(unit, &agent, change, message.id)?,
                 None => {}
             }
-            Ok(AppendOutcome { messages: vec![message], requests: next.note(unit, &agent)? })
+            next.note_after(unit, &agent, vec![message])
         })
         .await
     }

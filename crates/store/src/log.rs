@@ -11,6 +11,7 @@ use crate::sessions::{self, Budget};
 use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
+use crate::waking::{self, Ending, Sleep};
 
 impl Store {
     /// Appends messages to an agent's log in one commit, and notes what the agent does next.
@@ -24,7 +25,7 @@ impl Store {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = append_all(unit, &agent, messages)?;
-            Ok(AppendOutcome { messages, requests: next.note(unit, &agent)? })
+            next.note_after(unit, &agent, messages)
         })
         .await
     }
@@ -143,11 +144,11 @@ impl Input {
         if let Some(first) = messages.iter().find(|message| message.body != Body::System) {
             start_turn(unit, agent, first.id)?;
         }
-        Ok(AppendOutcome { messages, requests: Next::Request.note(unit, agent)? })
+        Next::Request.note_after(unit, agent, messages)
     }
 }
 
-/// What an agent does after a commit.
+/// What an agent does after a commit, unless a result in it ends the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// It runs a tool.
@@ -159,6 +160,21 @@ pub enum Next {
 }
 
 impl Next {
+    /// Notes what the agent does after `messages` were appended. A result that ends the turn ends
+    /// it in its own commit: after a crash, the log and the registry agree about it.
+    pub(crate) fn note_after(
+        self,
+        unit: &Unit<'_>,
+        agent: &AgentRow,
+        messages: Vec<Message>,
+    ) -> Result<AppendOutcome, StoreError> {
+        if messages.iter().any(Message::ends_turn) {
+            let (sleep, is_held) = waking::end_turn(unit, agent, &Ending::Answered)?;
+            return Ok(AppendOutcome { messages, requests: Requests::NotNeeded(sleep), is_held });
+        }
+        Ok(AppendOutcome { messages, requests: self.note(unit, agent)?, is_held: false })
+    }
+
     pub(crate) fn note(self, unit: &Unit<'_>, agent: &AgentRow) -> Result<Requests, StoreError> {
         match self {
             Next::Tool => set_state(unit, agent, State::Tool).map(|()| Requests::Granted),
@@ -176,8 +192,10 @@ impl Next {
 pub struct AppendOutcome {
     /// In the order in which they were given.
     pub messages: Vec<Message>,
-    /// Always granted if no request follows.
+    /// Always granted if the turn continues without a request.
     pub requests: Requests,
+    /// Whether to tell the user that mail is held, as when a turn [ends](Store::end_turn).
+    pub is_held: bool,
 }
 
 /// Whether a request to a model is allowed.
@@ -187,6 +205,8 @@ pub enum Requests {
     Granted,
     /// None until the user sends the next message.
     UsedUp,
+    /// None follows: the turn has ended.
+    NotNeeded(Sleep),
 }
 
 /// The first line that is not blank, for lists.

@@ -83,8 +83,19 @@ pub struct Announcement {
     pub body: String,
 }
 
+impl Announcement {
+    /// Whether the notification shows the whole text, which marks the message read. Otherwise it
+    /// shows a preview.
+    pub fn is_whole(&self) -> bool {
+        self.body.len() <= WHOLE_LIMIT
+    }
+}
+
 /// A notification shows this many messages. Of the others it only gives the number.
 const SHOWN_LIMIT: u32 = 5;
+/// The most bytes of a body that a notification shows whole. Reading a longer one costs a request,
+/// but five of them unasked would cost more.
+const WHOLE_LIMIT: usize = 1_000;
 
 pub(crate) const WOULD_WAKE: &str =
     "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0 AND s.requests_left > 0";
@@ -102,16 +113,8 @@ impl Store {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = append_all(unit, &agent, messages)?;
-            note_end(unit, &agent, &ending)?;
-            if would_wake(unit, &agent)? {
-                return Ok(EndedTurn { messages, sleep: Sleep::MailWaits, is_held: false });
-            }
-            set_state(unit, &agent, State::Idle)?;
-            match ending {
-                Ending::Answered | Ending::Failed(_) => reports::send(unit, &agent)?,
-                Ending::Interrupted => reports::cancel(unit, agent.key)?,
-            }
-            Ok(EndedTurn { messages, sleep: Sleep::Asleep, is_held: note_held(unit, &agent)? })
+            let (sleep, is_held) = end_turn(unit, &agent, &ending)?;
+            Ok(EndedTurn { messages, sleep, is_held })
         })
         .await
     }
@@ -137,6 +140,7 @@ impl Store {
 
     /// Notifies an agent of new mail, if there is mail that would wake it. The notification, the
     /// marks on all announced messages, the wake and the request that it takes are one commit (M4).
+    /// Messages that it shows [whole](Announcement::is_whole) are read with it (M3).
     pub async fn announce(
         &self,
         lease: Lease,
@@ -167,6 +171,25 @@ impl Store {
     }
 }
 
+/// Ends a turn. Returns whether the agent is idle now, and whether to tell the user that mail is
+/// held.
+pub(crate) fn end_turn(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    ending: &Ending,
+) -> Result<(Sleep, bool), StoreError> {
+    note_end(unit, agent, ending)?;
+    if would_wake(unit, agent)? {
+        return Ok((Sleep::MailWaits, false));
+    }
+    set_state(unit, agent, State::Idle)?;
+    match ending {
+        Ending::Answered | Ending::Failed(_) => reports::send(unit, agent)?,
+        Ending::Interrupted => reports::cancel(unit, agent.key)?,
+    }
+    Ok((Sleep::Asleep, note_held(unit, agent)?))
+}
+
 /// Announces new mail to an agent, if it would wake the agent, and takes one wake for it.
 fn tell(
     unit: &Unit<'_>,
@@ -179,10 +202,18 @@ fn tell(
     causes::take_over_from_mail(unit, agent)?;
     let unread = unread(unit, agent)?;
     let message = append(unit, agent, render(&unread))?;
-    let sql = "UPDATE mail SET told_by = ?2
-        WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL";
-    unit.run(sql, params![agent.key, message.id.value()])?;
-    unit.run("UPDATE agents SET notification_pending = 1 WHERE key = ?1", params![agent.key])?;
+    let whole: Vec<MailId> =
+        unread.new.iter().filter(|mail| mail.is_whole()).map(|mail| mail.id).collect();
+    for mail in &whole {
+        let sql = "UPDATE mail SET unread = 0, told_by = ?2, read_by = ?2 WHERE id = ?1";
+        unit.run(sql, params![mail.value(), message.id.value()])?;
+    }
+    if whole.len() < unread.all_new.len() {
+        let sql = "UPDATE mail SET told_by = ?2
+            WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL";
+        unit.run(sql, params![agent.key, message.id.value()])?;
+        unit.run("UPDATE agents SET notification_pending = 1 WHERE key = ?1", params![agent.key])?;
+    }
     unit.run(
         "UPDATE sessions SET wakes_left = wakes_left - 1 WHERE key = ?1",
         params![agent.session],

@@ -8,12 +8,13 @@ use ikigai_testkit::{Raw, TestDatabase, TestStore, checker, send_to};
 use crate::support::agent;
 
 /// A consistent database in one file: mail 1 was announced and read, mail 2 was listed, mail 3 is
-/// from the user, and mail 4 went the other way.
+/// from the user, mail 4 went the other way, and mail 5 was read with its announcement.
 async fn consistent_database() -> (TestDatabase, PathBuf) {
     let store = TestStore::new();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
-    let mail = sender.send(&store, &reader.id, "agent one").await;
+    let long = format!("agent one {}", "x".repeat(1_000));
+    let mail = sender.send(&store, &reader.id, &long).await;
     reader.announce(&store).await.unwrap().unwrap();
     reader.read(&store, mail).await;
     sender.send(&store, &reader.id, "agent two").await;
@@ -21,6 +22,8 @@ async fn consistent_database() -> (TestDatabase, PathBuf) {
     let step = send_to(&reader.id, "user three");
     store.perform(session, agent("0/"), step, None).await.unwrap();
     reader.send(&store, &sender.id, "agent four").await;
+    sender.send(&store, &reader.id, "agent five").await;
+    reader.announce(&store).await.unwrap().unwrap();
     let path = store.path();
     let database = store.close();
     database.raw().script("PRAGMA journal_mode = delete");
@@ -51,7 +54,7 @@ async fn m8_the_checker_notices_each_kind_of_damage() {
         (
             "INSERT INTO mail (recipient, sender, body, sent_at) SELECT recipient, sender, body, 0 FROM mail
                 WHERE id = 1",
-            "mail 5: exists, and no log says that it was sent",
+            "mail 6: exists, and no log says that it was sent",
         ),
         ("UPDATE mail SET sent_by = NULL WHERE id = 2", "mail 2: exists, and no log says"),
         ("UPDATE mail SET sent_by = 99 WHERE id = 2", "mail 2: was sent by 99, which is no such result"),
@@ -62,6 +65,10 @@ async fn m8_the_checker_notices_each_kind_of_damage() {
         (&format!("UPDATE mail SET read_by = {listed} WHERE id = 1"), "which does not say so"),
         (&format!("UPDATE mail SET told_by = {sent} WHERE id = 2"), "which does not say so"),
         ("UPDATE mail SET told_by = NULL WHERE id = 1", "announced mail 1, whose row says None"),
+        ("UPDATE mail SET unread = 1, read_by = NULL WHERE id = 5", "showed mail 5 whole, which is not marked"),
+        ("UPDATE mail SET read_by = NULL, read_by_person = 1 WHERE id = 5", "showed mail 5 whole, which is not marked"),
+        ("UPDATE mail SET unread = 0, read_by = told_by WHERE id = 2", "which does not say so"),
+        ("UPDATE mail SET body = body || '!' WHERE id = 5", "mail 5: was read by "),
         ("UPDATE mail SET told_by = NULL WHERE id = 2", "listed mail 2, which is not told"),
         (
             "INSERT INTO messages (agent, kind, content, data, created_at)
@@ -83,9 +90,9 @@ async fn m8_the_checker_notices_a_broken_promise() {
     let (_guard, database) = consistent_database().await;
     let promises = database.with_file_name("acknowledged");
     for (line, broken) in [
-        ("ack sent 1 1/ agent one\n", false),
-        ("ack sent 1 0/ agent one\n", true),
-        ("ack sent 1 1/ another text\n", true),
+        ("ack sent 2 1/ agent two\n", false),
+        ("ack sent 2 0/ agent two\n", true),
+        ("ack sent 2 1/ another text\n", true),
         ("ack sent 9 1/ agent nine\n", true),
         ("ack read 1\n", false),
         ("ack read 9\n", true),

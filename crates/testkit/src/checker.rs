@@ -164,6 +164,8 @@ fn check_mail(database: &Database, claims: &Claims, mail: &MailRow, faults: &mut
         match claims.of(message) {
             Some(Claim { said: Said::Read(read), rewound: false, .. })
                 if *read == id && kind == Some(Kind::ToolResult) => {}
+            Some(Claim { said: Said::Announced { shown, .. }, rewound: false, .. })
+                if shown.get(&id) == Some(&mail.body) && kind == Some(Kind::Notification) => {}
             _ => wrong(&format!("was read by {message}, which does not say so")),
         }
     }
@@ -172,7 +174,9 @@ fn check_mail(database: &Database, claims: &Claims, mail: &MailRow, faults: &mut
         let tells = claims.of(message).is_some_and(|claim| {
             !claim.rewound
                 && match &claim.said {
-                    Said::Announced(all) => kind == Some(Kind::Notification) && all.contains(&id),
+                    Said::Announced { mail, .. } => {
+                        kind == Some(Kind::Notification) && mail.contains(&id)
+                    }
                     Said::Listed(all) => kind == Some(Kind::ToolResult) && all.contains(&id),
                     Said::Read(read) => kind == Some(Kind::ToolResult) && *read == id,
                     Said::Counted(count) => kind == Some(Kind::ToolResult) && *count > 0,
@@ -239,7 +243,7 @@ fn check_claim(database: &Database, claims: &Claims, claim: &Claim, faults: &mut
             }
         }
         Said::Counted(_) => {}
-        Said::Announced(announced) => {
+        Said::Announced { mail: announced, shown } => {
             for mail in announced {
                 let row = database.mail.get(mail).filter(|row| row.recipient == claim.agent);
                 let told_by = row.and_then(|row| row.told_by);
@@ -247,6 +251,11 @@ fn check_claim(database: &Database, claims: &Claims, claim: &Claim, faults: &mut
                     told_by.filter(|told| *told != message).and_then(|told| claims.of(told));
                 if row.is_none() || (!claim.rewound_after && told_by != Some(message)) {
                     wrong(format!("announced mail {mail}, whose row says {told_by:?} {twice:?}"));
+                }
+                let is_whole = row.is_some_and(|row| shown.get(mail) == Some(&row.body));
+                let is_read = row.is_some_and(|row| !row.unread && row.read_by == Some(message));
+                if is_whole && !is_read && !claim.rewound_after {
+                    wrong(format!("showed mail {mail} whole, which is not marked"));
                 }
             }
         }

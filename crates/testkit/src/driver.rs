@@ -240,10 +240,11 @@ impl Driver<'_> {
         AgentId::top_level(u32::try_from(self.random.below(self.plan.agents.into())).unwrap())
     }
 
-    /// A unique text that names its sender.
+    /// A unique text that names its sender. Every third is too long for a notification.
     fn body(&self, who: &str) -> String {
         let Plan { agent, seed, .. } = self.plan;
-        format!("{who} {agent}/ {}.{seed}.{}", std::process::id(), self.step)
+        let text = format!("{who} {agent}/ {}.{seed}.{}", std::process::id(), self.step);
+        if self.step.is_multiple_of(3) { format!("{text} {}", "x".repeat(1_000)) } else { text }
     }
 
     fn is_time_to_die(&self, point: Point) -> bool {

@@ -42,7 +42,7 @@ pub use proxy::{Cut, Proxy};
 pub use random::Random;
 pub use raw::{Raw, RawRow};
 pub use test_agent::{
-    ROOM, TestAgent, by_id, everything, new_fork, output_of, said, send_to, wait_for,
+    ROOM, TestAgent, by_id, everything, new_fork, output_of, result_of, said, send_to, wait_for,
 };
 pub use test_store::{Kind, PLENTY, TestDatabase, TestStore, location};
 pub use view::fault_of_view;

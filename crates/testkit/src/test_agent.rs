@@ -221,14 +221,18 @@ pub fn everything() -> Step {
     Step::Inbox(InboxFilter { unread: None, from: None, limit: 200, offset: 0 })
 }
 
-/// A notification of all new mail.
+/// A notification of all new mail, in the format of the mail crate.
 pub(crate) fn notification_of(unread: &Unread) -> NewMessage {
-    let text = format!("[Notification: {} unread]", unread.count);
+    let mut text = format!("[Notification: {} unread]", unread.count);
+    for mail in &unread.new {
+        let shown = if mail.is_whole() { mail.body.as_str() } else { "..." };
+        text.push_str(&format!("\n#{} from {}: {}", mail.id, mail.from, json!(shown)));
+    }
     NewMessage::notification(text, unread.all_new.clone())
 }
 
 /// The result for a model, in the format of the mail tool.
-pub(crate) fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
+pub fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
     let output = match outcome {
         Outcome::Inbox(page) => {
             let listed = page.mail.iter();

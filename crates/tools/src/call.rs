@@ -21,6 +21,7 @@ pub struct Call<S> {
     summary: Option<CallSummary>,
     preview: Option<PreviewMaker>,
     work: Work<S>,
+    ends_turn: bool,
 }
 
 /// How a call does its work.
@@ -73,13 +74,19 @@ impl<S> Call<S> {
     }
 
     fn new(work: Work<S>) -> Call<S> {
-        Call { effects: Vec::new(), summary: None, preview: None, work }
+        Call { effects: Vec::new(), summary: None, preview: None, work, ends_turn: false }
     }
 
     /// The same call, which has these effects and no others.
     #[must_use]
     pub fn with_effects(self, effects: impl Into<Vec<Effect>>) -> Call<S> {
         Call { effects: effects.into(), ..self }
+    }
+
+    /// The same call, with which the turn ends if it succeeds.
+    #[must_use]
+    pub fn ending_turn(self) -> Call<S> {
+        Call { ends_turn: true, ..self }
     }
 
     /// The same call, shown as this verb and what it is about.
@@ -138,6 +145,11 @@ impl<S> Call<S> {
     /// How it does its work.
     pub fn work(&self) -> &Work<S> {
         &self.work
+    }
+
+    /// Whether the turn ends with it if it succeeds.
+    pub fn ends_turn(&self) -> bool {
+        self.ends_turn
     }
 
     /// All that it would do, for approval. The context is the one that it would run in.

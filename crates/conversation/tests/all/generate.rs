@@ -100,10 +100,13 @@ fn any_visible_body() -> impl Strategy<Value = Body> {
                 shown,
             })
         });
-    let result = (any_call_id(), any_text(), any_text(), any::<bool>(), option::of(any_shown()))
-        .prop_map(|(tool_call_id, name, output, success, shown)| {
-            Body::ToolResult(ToolResult { tool_call_id, name, output, success, shown })
-        });
+    let flags = (any::<bool>(), any::<bool>());
+    let result = (any_call_id(), any_text(), any_text(), flags, option::of(any_shown())).prop_map(
+        |(tool_call_id, name, output, (success, ends_turn), shown)| {
+            let result = ToolResult { tool_call_id, name, output, success, ends_turn, shown };
+            Body::ToolResult(result)
+        },
+    );
     let mail = prop::collection::vec((1..=i64::MAX).prop_map(|n| MailId::new(n).unwrap()), 0..4);
     prop_oneof![
         Just(Body::System),

@@ -95,6 +95,15 @@ fn an_agent_continues_if_a_message_needs_an_answer() {
 }
 
 #[test]
+fn a_result_that_ended_the_turn_needs_no_answer() {
+    let ended = || [user(), call("mail", "c", "r"), result("mail", "c", "{}").ending_turn()];
+    check_turn(ended(), false);
+    check_turn(ended().into_iter().chain([usage()]), false);
+    check_turn(ended().into_iter().chain([notification()]), true);
+    check_turn(ended().into_iter().chain([call("mail", "d", "s")]), true);
+}
+
+#[test]
 fn messages_that_only_the_user_sees_change_nothing() {
     let notes = || {
         [

@@ -32,8 +32,9 @@ async fn m10_past_a_read_it_is_unread_and_untold() {
 #[tokio::test]
 async fn m10_past_a_read_it_is_untold_even_if_the_notification_stays() {
     let store = super::store();
-    let (mut agents, mail) = story(&store).await;
-    let reader = &mut agents[1];
+    let (_, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    let mail = sender.send(&store, &reader.id, &"x".repeat(1_001)).await;
     reader.announce(&store).await.unwrap().unwrap();
     let mark = reader.mark(&store).await;
     reader.read(&store, mail).await;
@@ -52,8 +53,23 @@ async fn m10_past_a_notification_it_is_untold() {
     reader.announce(&store).await.unwrap().unwrap();
     assert!(reader.announce(&store).await.unwrap().is_none());
     reader.rewind(&store, mark).await.unwrap();
-    assert_eq!(marks(&store)[0].1, None);
-    assert!(reader.announce(&store).await.unwrap().is_some());
+    // The notification had also shown it whole.
+    assert_eq!(marks(&store)[0], (marks(&store)[0].0, None, None, true));
+    let again = reader.announce(&store).await.unwrap().unwrap().id.value();
+    assert_eq!(marks(&store)[0], (marks(&store)[0].0, Some(again), Some(again), false));
+    check_database(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m10_to_the_notification_itself_what_it_showed_stays_read() {
+    let store = super::store();
+    let (agents, _) = story(&store).await;
+    let reader = &agents[1];
+    let notification = reader.announce(&store).await.unwrap().unwrap().id;
+    reader.mark(&store).await;
+    let before = marks(&store);
+    reader.rewind(&store, notification).await.unwrap();
+    assert_eq!(marks(&store), before);
     check_database(store.database(), &[]);
 }
 

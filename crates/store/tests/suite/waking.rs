@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ikigai_conversation::{Body, Message};
-use ikigai_store::{Budget, Ending, Sleep, Step};
+use ikigai_store::{Budget, Ending, Next, Outcome, Requests, Sleep, Step};
 use ikigai_testkit::driver::Plan;
-use ikigai_testkit::{PLENTY, TestAgent, TestStore, said, send_to};
+use ikigai_testkit::{PLENTY, TestAgent, TestStore, result_of, said, send_to};
 
 use super::mail::marks;
 use crate::support::{PATIENCE, agent, check_database, child, free_agents, to_wake};
@@ -102,7 +102,7 @@ async fn m4_pending_from_the_notification_until_the_agent_looks() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
-    let mail = sender.send(&store, &reader.id, "hello").await;
+    let mail = sender.send(&store, &reader.id, &"x".repeat(1_001)).await;
     let pending = async || store.agents(session).await.unwrap()[1].notification_pending;
     assert!(!pending().await);
     reader.announce(&store).await.unwrap();
@@ -113,6 +113,79 @@ async fn m4_pending_from_the_notification_until_the_agent_looks() {
     assert!(pending().await, "sending and errors do not clear it");
     reader.read(&store, mail).await;
     assert!(!pending().await);
+}
+
+/// The marks `(told_by, read_by, unread)` of every mail, in the order of ids.
+fn looks(store: &TestStore) -> Vec<(Option<i64>, Option<i64>, bool)> {
+    marks(store).into_iter().map(|(_, told, read, unread)| (told, read, unread)).collect()
+}
+
+#[tokio::test]
+async fn m3_what_a_notification_shows_whole_is_read_in_its_commit() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    sender.send(&store, &reader.id, &"x".repeat(1_000)).await;
+    let before = looks(&store);
+    store.raw().refuse("UPDATE OF wakes_left ON sessions", "1 = 1");
+    reader.announce(&store).await.unwrap_err();
+    assert_eq!(looks(&store), before, "nothing is told and nothing is read");
+    store.raw().allow("sessions");
+    let told = Some(reader.announce(&store).await.unwrap().unwrap().id.value());
+    assert_eq!(looks(&store), [(told, told, false)]);
+    let reader = &store.agents(session).await.unwrap()[1];
+    assert_eq!((reader.unread, reader.notification_pending), (0, false));
+    check_database(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m3_longer_mail_and_what_is_not_shown_is_only_announced() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    sender.send(&store, &reader.id, "short, but the sixth").await;
+    sender.send(&store, &reader.id, &"x".repeat(1_001)).await;
+    for number in 0..4 {
+        sender.send(&store, &reader.id, &format!("short {number}")).await;
+    }
+    let told = Some(reader.announce(&store).await.unwrap().unwrap().id.value());
+    let (unread, read) = ((told, None, true), (told, told, false));
+    assert_eq!(looks(&store), [unread, unread, read, read, read, read]);
+    let reader = &store.agents(session).await.unwrap()[1];
+    assert_eq!((reader.unread, reader.notification_pending), (2, true));
+    check_database(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m5_a_result_that_ends_the_turn_is_committed_with_its_end() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, other] = &mut agents[..] else { panic!() };
+    person_says(&store, sender, PLENTY).await;
+    let end_by_sending = async |agent: &mut TestAgent, to: &TestAgent| {
+        let call = agent.open(&store).await.unwrap();
+        let render = move |outcome: &Outcome| result_of(&call, outcome).ending_turn();
+        let (lease, id) = (agent.lease.clone(), agent.id.clone());
+        store.close_call(lease, id, send_to(&to.id, "over to you"), render, Next::Request).await
+    };
+    let requests = || store.number("SELECT requests_left FROM sessions");
+    let in_turn = || store.number("SELECT in_turn FROM agents WHERE id = '0/'");
+    let (before, state) =
+        (requests(), async |agent: usize| store.agents(session).await.unwrap()[agent].state.name());
+    store.raw().refuse("UPDATE OF state ON agents", "NEW.state = 'idle'");
+    end_by_sending(sender, other).await.unwrap_err();
+    assert_eq!((store.number("SELECT count(*) FROM mail"), in_turn()), (0, 1));
+    store.raw().allow("agents");
+    let ended = end_by_sending(sender, other).await.unwrap();
+    assert_eq!(ended.requests, Requests::NotNeeded(Sleep::Asleep));
+    assert_eq!((requests(), in_turn(), state(0).await), (before, 0, "idle"));
+    // If mail is waiting, the sender stays awake for it.
+    person_says(&store, sender, PLENTY).await;
+    other.send(&store, &sender.id, "hello").await;
+    let ended = end_by_sending(sender, other).await.unwrap();
+    assert_eq!(ended.requests, Requests::NotNeeded(Sleep::MailWaits));
+    assert_eq!((in_turn(), state(0).await), (0, "tool"));
+    assert!(sender.announce(&store).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -213,7 +286,7 @@ async fn wakes_run_out_then_mail_is_held_until_the_user_speaks() {
     person_says(&store, sender, two).await;
     assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);
     for number in 0..3 {
-        sender.send(&store, &reader.id, &format!("thanks {number}")).await;
+        sender.send(&store, &reader.id, &format!("{number} {}", "thanks ".repeat(200))).await;
         let told = reader.announce(&store).await.unwrap();
         assert_eq!(told.is_some(), number < 2, "{number}");
         assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);

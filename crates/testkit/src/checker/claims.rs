@@ -27,7 +27,11 @@ pub(super) enum Said {
     },
     Read(i64),
     Listed(Vec<i64>),
-    Announced(Vec<i64>),
+    Announced {
+        mail: Vec<i64>,
+        /// The text shown for some of it: a body or a preview.
+        shown: HashMap<i64, String>,
+    },
     /// A wait only reports the number of unread messages.
     Counted(u64),
 }
@@ -37,7 +41,8 @@ pub(super) fn claims_of(log: &AgentLog) -> Vec<Claim> {
         let output = output_of(message);
         let said = match &message.body {
             Body::Notification(notification) => {
-                Said::Announced(notification.mail.iter().map(|mail| mail.value()).collect())
+                let mail = notification.mail.iter().map(|mail| mail.value()).collect();
+                Said::Announced { mail, shown: message.content.lines().filter_map(shown).collect() }
             }
             _ if output["sent"] == true => {
                 Said::Sent { mail: output["id"].as_i64()?, to: output["to"].as_str()?.to_owned() }
@@ -56,6 +61,13 @@ pub(super) fn claims_of(log: &AgentLog) -> Vec<Claim> {
         Some(Claim { agent, message: id, said, rewound, rewound_after })
     };
     log.own.iter().filter_map(claim).collect()
+}
+
+/// The mail and the text in a line of a notification: `#5 from 1/: "text"`.
+fn shown(line: &str) -> Option<(i64, String)> {
+    let (id, rest) = line.strip_prefix('#')?.split_once(' ')?;
+    let text = serde_json::from_str(&rest[rest.find('"')?..]).ok()?;
+    Some((id.parse().ok()?, text))
 }
 
 pub(super) struct Claims {
