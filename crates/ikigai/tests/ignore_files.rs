@@ -49,9 +49,9 @@ fn what_is_no_regular_file_is_passed_over() {
 fn a_repository_that_is_named_by_a_file_is_read_with_the_same_care() {
     let workspace = workspace();
     fs::remove_dir_all(workspace.path(".git")).unwrap();
-    workspace.write(".git", "gitdir: ../main/.git/worktrees/work\n");
-    workspace.folder("../main/.git/info").folder("../main/.git/worktrees/work");
-    let common = "../main/.git/worktrees/work/commondir";
+    workspace.write(".git", "gitdir: ../main/.git/worktrees/tree\n");
+    workspace.folder("../main/.git/info").folder("../main/.git/worktrees/tree");
+    let common = "../main/.git/worktrees/tree/commondir";
     workspace.fifo(common);
     check_passed_over(&workspace);
     fs::remove_file(workspace.path(common)).unwrap();

@@ -10,6 +10,9 @@ use serde_json::json;
 
 use crate::support::{SECRET, World};
 
+/// The folder of the tree, where relative paths start.
+const TREE: &str = "work";
+
 /// No tool may use `path`, and each one says why.
 #[track_caller]
 fn refused(world: &World, path: &str) {
@@ -179,10 +182,8 @@ fn what_is_inside_is_read_and_searched_as_ever() {
         .write("more/file", "more lines\n")
         .write("temporary/file", "for now\n");
     let absolute = world.text("work/sub/file");
-    for path in ["sub/file", "./sub/../sub/file", "../work/sub/file", "../more/../work/sub/file"]
-        .into_iter()
-        .chain([absolute.as_str()])
-    {
+    let (beside, around) = (format!("../{TREE}/sub/file"), format!("../more/../{TREE}/sub/file"));
+    for path in ["sub/file", "./sub/../sub/file", &beside, &around, &absolute] {
         assert_eq!(world.output("file_read", &json!({"path": path})), "a line\n", "{path}");
     }
     assert_eq!(world.output("file_read", &json!({"path": "../more/file"})), "more lines\n");
@@ -236,7 +237,7 @@ fn links_that_stay_inside_work_and_are_kept() {
         .link("work/sub/up", "..")
         .link("work/other", world.path("more/file"))
         .link("work/other-folder", "../more")
-        .link("work/around", "../work/sub/file")
+        .link("work/around", format!("../{TREE}/sub/file"))
         .link("work/dangling", "sub/new");
     for path in [
         "relative",

@@ -166,7 +166,7 @@ mod tests {
     fn the_deeper_path_counts_and_requests_override_hiding() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        for name in ["home/.ssh/tree", "home/.aws/sso", "home/work/.git", "home/.kube"] {
+        for name in ["home/.ssh/tree", "home/.aws/sso", "home/code/.git", "home/.kube"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         std::os::unix::fs::symlink(root.join("home/.kube"), root.join("home/link")).unwrap();
@@ -174,8 +174,8 @@ mod tests {
         let roots =
             |names: &[&str]| names.iter().map(|name| Root::open(&at(name)).unwrap()).collect();
         let sandbox = Sandbox {
-            write: roots(&["home/work", "home/.ssh/tree"]),
-            read: roots(&["home", "home/.aws/sso", "home/work/.git"]),
+            write: roots(&["home/code", "home/.ssh/tree"]),
+            read: roots(&["home", "home/.aws/sso", "home/code/.git"]),
             hidden: vec![at("home/.ssh"), at("home/.aws"), at("home/link"), at("home/.netrc")],
             ..Sandbox::default()
         };
@@ -188,12 +188,12 @@ mod tests {
             ("home/.ssh/tree/a", PathAccess::Write),
             ("home/.aws/credentials", PathAccess::Hidden),
             ("home/.aws/sso/x", PathAccess::Read),
-            ("home/work/.git", PathAccess::Write),
+            ("home/code/.git", PathAccess::Write),
             ("home/.kube/config", PathAccess::Hidden),
         ] {
             assert_eq!(access_map.access(&at(name)), expected, "{name}");
         }
-        assert_eq!(access_map.hidden_inside(&at("home/work")), None);
+        assert_eq!(access_map.hidden_inside(&at("home/code")), None);
         assert_eq!(access_map.hidden_inside(&at("home")), Some(at("home/.aws").as_path()));
     }
 
