@@ -51,7 +51,6 @@
 
 mod clock;
 mod environment;
-mod safe;
 mod selection;
 pub mod settings;
 
@@ -83,7 +82,6 @@ pub use open::{
 pub use permissions::{permissions, sandbox_here};
 pub use quarantine::folder as quarantine_folder;
 pub use roots::{Roots, find_folder};
-pub use safe::{safe, safe_json};
 pub use selection::{
     Selection, existing_session, explain, find_agent, find_session, parse_agent, place,
 };

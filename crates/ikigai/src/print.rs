@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 
-pub(crate) use ikigai_host::{safe, safe_json};
+pub(crate) use ikigai_protocol::{safe, safe_json};
 
 /// Writes to standard output and flushes.
 pub(crate) fn out(text: impl AsRef<[u8]>) -> anyhow::Result<()> {

@@ -140,7 +140,7 @@ fn a_fault_says_what_to_do_and_enter_tries_again() {
         ModelServer::start([Reply::error(401, "no such key"), Reply::text("Here I am again.")]);
     let mut screen = Screen::alone(&server);
     screen.asks("hello", "no such key");
-    screen.wait_for("Enter tries to go on");
+    screen.wait_for("Press Enter to retry");
     screen.types("\r");
     screen.wait_for("● Here I am again.");
 }

@@ -13,6 +13,7 @@
 //! | [`SlashCommand`] | a command as typed | `slash.rs` |
 //! | [`Reply`], [`CommandError`] | the outcome of a command | `reply.rs`, `agents.rs`, `undo.rs`, `error.rs` |
 //! | [`render_reply`] | a reply as text | `render.rs` |
+//! | [`TranscriptReducer`], [`Block`] | events and logs as the blocks that front ends show | `transcript.rs`, `block.rs` |
 //!
 //! # Invariants
 //!
@@ -45,8 +46,16 @@ mod undo;
 
 mod render;
 
+mod block;
+mod safe;
+mod transcript;
+
 pub use agents::{AgentState, AgentSummary, Runner};
 pub use approval::{ApprovalAnswer, ApprovalRequest, RULE_LOCATION};
+pub use block::{
+    Block, BlockChange, BlockContent, BlockId, CallBlock, CallChange, CallEnd, CallState,
+    NoticeTone, Visibility,
+};
 pub use command::{Command, Request};
 pub use error::{CommandError, Nothing};
 pub use event::{Event, EventKind, EventSink, StartReason, StopReason, TurnEnd};
@@ -58,7 +67,9 @@ pub use reply::{
     AgentUsage, Inbox, Mail, MailSummary, ModelChoice, QueuedUntil, Reply, SessionSummary,
     TokenCount, ToolSummary,
 };
+pub use safe::{safe, safe_json};
 pub use slash::{SLASH_COMMANDS, SlashCommand, is_slash_command};
+pub use transcript::{MAIL_HELD, Recalled, TranscriptReducer, input_rejected};
 pub use undo::{FileOutcome, LeftReason, UndoReport};
 
 /// How many messages of a log are shown when an agent is opened: more than a user scrolls through,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ikigai_conversation::AgentId;
-use ikigai_protocol::{AgentState, Command, CommandError, Event, Request, Runner};
+use ikigai_protocol::{AgentState, BlockContent, Command, CommandError, Event, Request, Runner};
 use ratatui_core::layout::Size;
 
 use crate::activity::SPINNER_INTERVAL;
@@ -20,7 +20,6 @@ use crate::pane::{Consequence, Pane};
 use crate::style::Colours;
 use crate::team::{Step, Team};
 use crate::team_list::TeamView;
-use crate::transcript::Tone;
 use crate::update::{Drafting, Effect, Status, Update};
 
 /// The initial state of the screen.
@@ -143,8 +142,12 @@ impl App {
             Update::Log { agent, log } => self.pane(&agent).recall(&log),
             Update::Team(members) => self.set_team(Team::new(members)),
             Update::Status(status) => self.status = status,
-            Update::Note { agent, text } => self.note_in(&agent, Tone::Plain, &text),
-            Update::Error { agent, text } => self.note_in(&agent, Tone::Error, &text),
+            Update::Note { agent, text } => {
+                self.pane(&agent).transcript.add(BlockContent::Reply(text));
+            }
+            Update::Error { agent, text } => {
+                self.pane(&agent).transcript.add(BlockContent::Refusal(text));
+            }
             Update::List(listing, mut names) => {
                 /// More files than completion needs; a larger tree is cut off.
                 const NAMES: usize = 200_000;
@@ -210,20 +213,16 @@ impl App {
 
     /// Shows a message in the conversation in view.
     pub(crate) fn note(&mut self, text: &str) {
-        let view = self.view.clone();
-        self.note_in(&view, Tone::Plain, text);
-        self.pane_in_view().transcript.scroll_to_end();
+        let transcript = &mut self.pane_in_view().transcript;
+        transcript.add(BlockContent::Reply(text.to_owned()));
+        transcript.scroll_to_end();
     }
 
     /// Shows an error in the conversation in view.
     pub(crate) fn refuse(&mut self, why: &str) {
-        let view = self.view.clone();
-        self.note_in(&view, Tone::Error, why);
-        self.pane_in_view().transcript.scroll_to_end();
-    }
-
-    fn note_in(&mut self, agent: &AgentId, tone: Tone, text: &str) {
-        self.pane(agent).transcript.note(tone, text);
+        let transcript = &mut self.pane_in_view().transcript;
+        transcript.add(BlockContent::Refusal(why.to_owned()));
+        transcript.scroll_to_end();
     }
 
     /// Puts the text into the draft that it came from: another agent may be in view by now.

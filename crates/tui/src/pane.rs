@@ -4,15 +4,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ikigai_conversation::{Body, CallSummary, Message};
-use ikigai_protocol::{AgentState, ApprovalRequest, EventKind, StopReason, TurnEnd};
+use ikigai_protocol::{
+    AgentState, ApprovalRequest, BlockContent, EventKind, NoticeTone, StopReason, TurnEnd,
+};
 
 use crate::activity::{Activity, Phase};
 use crate::draft::Draft;
 use crate::question::Question;
-use crate::transcript::{Tone, Transcript};
-
-const MAIL_HELD: &str =
-    "mail is held: agents were woken as often as mail.max_wakes allows; your next message frees it";
+use crate::transcript::Transcript;
 
 #[derive(Debug)]
 pub(crate) struct Pane {
@@ -95,6 +94,10 @@ impl Pane {
     /// Handles an event of the agent.
     pub(crate) fn handle_event(&mut self, kind: EventKind, now: Duration) -> Option<Consequence> {
         self.is_live = true;
+        // A command was shown when it was entered.
+        if !matches!(&kind, EventKind::Message(Message { body: Body::Command(_), .. })) {
+            self.transcript.handle(&kind);
+        }
         match kind {
             EventKind::TurnStarted(_) => {
                 self.activity.start(now);
@@ -102,12 +105,8 @@ impl Pane {
                 self.holds_mail = false;
             }
             EventKind::Message(message) => self.record(&message, now),
-            EventKind::TextDelta(delta) => {
-                self.transcript.stream(&delta);
-                self.activity.set_phase(Phase::Answering, now);
-            }
+            EventKind::TextDelta(_) => self.activity.set_phase(Phase::Answering, now),
             EventKind::Retry { attempt, reason, delay } => {
-                self.transcript.discard_stream();
                 self.activity.set_phase(Phase::Retry { attempt, reason, at: now + delay }, now);
             }
             EventKind::ApprovalRequested(request) => return Some(self.ask(request, now)),
@@ -116,18 +115,18 @@ impl Pane {
             }
             // A command outside a turn waits, and no event says when it is done.
             EventKind::DatabaseUnavailable(reason) => {
-                self.transcript.note(Tone::Warning, &format!("{reason}; waiting"));
+                let text = format!("{reason}; waiting");
+                self.transcript.add(BlockContent::notice(NoticeTone::Warning, text));
             }
-            EventKind::MailHeld => self.transcript.note(Tone::Warning, MAIL_HELD),
+            EventKind::MailHeld => {}
             EventKind::InputRejected(text) => self.restore_input(&text),
             EventKind::TurnEnded(turn) => return Some(self.end(&turn)),
-            EventKind::AgentLost(reason) => {
+            EventKind::AgentLost(_) => {
                 self.stop();
                 // Enter asks for another agent, which does not get the messages meant for this one.
                 self.can_continue = true;
                 self.is_lost = true;
                 self.queued.clear();
-                self.transcript.note(Tone::Fault, &reason);
                 return Some(Consequence::Lost);
             }
         }
@@ -137,7 +136,7 @@ impl Pane {
     /// This process no longer runs the agent.
     pub(crate) fn stop(&mut self) {
         self.activity = Activity::Idle;
-        self.transcript.end_stream();
+        self.transcript.stop();
         self.questions.clear();
         self.is_live = false;
     }
@@ -179,11 +178,8 @@ impl Pane {
             }
             Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
             Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
-            // It was shown when it was entered.
-            Body::Command(_) => return,
-            Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) => {}
+            Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
         }
-        self.transcript.record(message);
     }
 
     fn phase_after_answer(&self) -> Phase {
@@ -206,9 +202,6 @@ impl Pane {
     /// Puts a rejected message back into the draft.
     fn restore_input(&mut self, text: &str) {
         self.queued.retain(|queued| queued != text);
-        let shown: String = text.chars().take(64).collect();
-        let warning = format!("too many messages wait, so this one was not taken: {shown}");
-        self.transcript.note(Tone::Warning, &warning);
         if self.draft.is_empty() {
             self.draft.paste(text);
         }
@@ -216,36 +209,12 @@ impl Pane {
 
     fn end(&mut self, turn: &TurnEnd) -> Consequence {
         self.activity = Activity::Idle;
-        self.transcript.end_stream();
         self.can_continue = turn.can_continue;
         self.holds_mail = matches!(turn.stop, StopReason::Interrupted | StopReason::Error);
         self.questions.clear();
-        if let Some((tone, text)) = end_note(turn) {
-            self.transcript.note(tone, &text);
-        }
         if turn.can_continue {
-            self.transcript.note(Tone::Dim, "Enter tries to go on");
+            self.transcript.add(BlockContent::notice(NoticeTone::Info, "Press Enter to retry"));
         }
         Consequence::Finished
     }
-}
-
-/// A note on how a turn ended, if one is needed.
-fn end_note(turn: &TurnEnd) -> Option<(Tone, String)> {
-    let error = turn.error.as_deref();
-    Some(match turn.stop {
-        StopReason::Stop if turn.text.trim().is_empty() => {
-            (Tone::Warning, "the model had nothing to say".to_owned())
-        }
-        StopReason::Stop => return None,
-        StopReason::Length => {
-            (Tone::Warning, "the answer was cut at the model's limit of tokens".to_owned())
-        }
-        StopReason::ToolLimit => {
-            (Tone::Warning, "stopped at the limit of tool calls (max_tool_turns)".to_owned())
-        }
-        // The log says that it was interrupted. This says why, if it was not by the user.
-        StopReason::Interrupted => (Tone::Fault, error?.to_owned()),
-        StopReason::Error => (Tone::Fault, error.unwrap_or("the turn failed").to_owned()),
-    })
 }

@@ -5,12 +5,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use ikigai_conversation::{AgentId, Body, Message};
-use ikigai_protocol::{CommandError, Nothing, Reply};
+use ikigai_protocol::{CommandError, Nothing, Reply, safe, safe_json};
 use ikigai_store::StoreError;
 
 use super::refusal;
 use crate::open::OpenSession;
-use crate::safe::{safe, safe_json};
 
 impl OpenSession {
     /// Writes the log of an agent to a new file: JSON lines for `.jsonl` and `.json`, else

@@ -1,11 +1,10 @@
 //! Sending what the user typed: a message or a slash command.
 
-use ikigai_protocol::{Command, CommandError, SlashCommand, is_slash_command};
+use ikigai_protocol::{BlockContent, Command, CommandError, SlashCommand, is_slash_command};
 
 use super::{Action, App};
 use crate::question::Stage;
 use crate::slash;
-use crate::transcript::Tone;
 use crate::update::Effect;
 
 impl App {
@@ -52,7 +51,7 @@ impl App {
     }
 
     fn run_command(&mut self, line: &str) {
-        self.pane_in_view().transcript.note(Tone::Dim, &format!("❯ {line}"));
+        self.pane_in_view().transcript.add(BlockContent::Typed(line.to_owned()));
         let command = match SlashCommand::parse(line) {
             Ok(command) => command,
             Err(error) => return self.refuse(&error.to_string()),

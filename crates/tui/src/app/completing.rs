@@ -121,7 +121,7 @@ impl App {
                 let ids = self.team.members().iter().map(|member| member.id.to_string());
                 ids.collect()
             }
-            Kind::Mark => self.pane_in_view().transcript.marks().to_vec(),
+            Kind::Mark => self.pane_in_view().transcript.marks(),
             Kind::Listed(listing) => {
                 return self
                     .listings

@@ -173,7 +173,8 @@ proptest! {
         whole.streams("0/", &text);
         prop_assert_eq!(pieces.rows(), whole.rows());
         pieces.answers("0/", &text);
-        whole.app.pane(&agent("0/")).transcript.discard_stream();
+        let retry = EventKind::Retry { attempt: 1, reason: String::new(), delay: Duration::ZERO };
+        whole.app.pane(&agent("0/")).transcript.handle(&retry);
         whole.answers("0/", &text);
         prop_assert_eq!(pieces.rows(), whole.rows());
     }

@@ -194,7 +194,7 @@ fn a_failed_turn_shows_the_error_and_can_be_continued() {
     };
     stage.emits("0/", EventKind::TurnEnded(done));
     stage.has("✗ no key");
-    stage.has("Enter tries to go on");
+    stage.has("Press Enter to retry");
     stage.key(crossterm::event::KeyCode::Enter);
     assert_eq!(stage.actions(), [super::request("0/", ikigai_protocol::Command::Continue)]);
 }
