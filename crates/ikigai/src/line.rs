@@ -1,42 +1,24 @@
-//! `ikigai` on a terminal, line by line: the prompt, the streaming answer, calls and results as
-//! lines.
+//! `ikigai` on a terminal, line by line. Connects [`LineMode`] with a session.
 //!
 //! The terminal edits the line and turns Ctrl-C into a signal. Agents run concurrently: input goes
 //! to the session, and its events are printed.
 
-mod answer;
-mod commands;
-mod input;
-mod screen;
-
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_agents::Model;
 use ikigai_conversation::SessionId;
 use ikigai_host::{AgentChoice, AgentSlot, Environment, OpenSession, ServiceEnd, SessionOptions};
-use ikigai_protocol::{
-    ApprovalAnswer, Command, CommandError, Event, Reply, Request, is_slash_command,
-};
+use ikigai_lines::{Entered, Input, LineMode, LineStyles, Setup, read_lines};
+use ikigai_protocol::{Command, CommandError, Event, Reply, Request};
+use ikigai_tools::{Mode, NoSandbox, SandboxKind};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Exit;
 use crate::print;
-use crate::question::HOW_TO_ANSWER;
 use crate::session::{claim, how_to_continue};
 use crate::signals::{self, Signals, StopSignal};
-
-use answer::parse_answer;
-use commands::Next;
-use input::{Input, read_lines};
-use screen::Screen;
-
-const TOO_LONG: &str = "\
-A terminal cuts lines at 4,095 bytes, so this was not sent. End shorter lines with a \\, or use
-'ikigai run -c -' with the text on standard input";
-
-const GARBLED: &str =
-    "Arrow keys cannot edit the line here yet, so this was not sent. Please type it again";
 
 /// Runs the conversation until the user leaves. Moves to another agent if this process loses the
 /// first.
@@ -69,6 +51,13 @@ enum End {
     AgentLost(AgentChoice),
     /// Another terminal started a session before this one had a message.
     OtherSession(SessionId, AgentChoice),
+}
+
+/// What to do after a line of input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Stay,
+    Leave,
 }
 
 /// The user's input and signals, shared by all conversations.
@@ -105,25 +94,24 @@ async fn talk_to(
 ) -> anyhow::Result<End> {
     let agent = slot.agent().clone();
     let exit_hint = how_to_continue(slot.session(), &agent.top());
-    let screen = Screen::new(slot.environment(), choice.mode, agent.clone());
-    let screen = Arc::new(Mutex::new(screen));
-    let for_events = Arc::clone(&screen);
+    let mode = choice.mode;
+    let lines = Arc::new(Mutex::new(LineMode::new(setup(&slot, mode))));
+    let for_events = Arc::clone(&lines);
     let events = Arc::new(move |event: Event| lock(&for_events).show(&event));
     let label = choice.model.label.clone();
     let (session, service) = slot.open(choice, events).await?;
-    lock(&screen).print_header(&label, session.sandbox());
+    lock(&lines).print_header(PROGRAM, &label, &sandbox(mode, session.sandbox()));
     let open = Request { agent, command: Command::Open { target: None } };
     if let Ok(Reply::Opened { log, .. }) = session.execute(open).await {
-        lock(&screen).recall(&log);
+        lock(&lines).recall(&log);
     }
     let session = Arc::new(session);
     let stop = CancellationToken::new();
-    let user =
-        User { session: Arc::clone(&session), screen: Arc::clone(&screen), is_leaving: false };
+    let user = User { session: Arc::clone(&session), lines: Arc::clone(&lines) };
     let mut serving = std::pin::pin!(service.run(stop.clone()));
     let exit = tokio::select! {
         end = &mut serving => {
-            lock(&screen).finish_line();
+            lock(&lines).finish_line();
             return Ok(match end? {
                 ServiceEnd::Finished => End::Left(Exit::Done),
                 ServiceEnd::AgentLost(_) => End::AgentLost(session.choice()),
@@ -137,118 +125,108 @@ async fn talk_to(
     stop.cancel();
     signals::cancel(stop)?;
     serving.await?;
-    lock(&screen).print_exit_hint(&exit_hint);
+    lock(&lines).print_exit_hint(&exit_hint);
     Ok(End::Left(exit))
+}
+
+const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
+
+fn setup(slot: &AgentSlot, mode: Mode) -> Setup {
+    let environment = slot.environment();
+    let is_dumb = environment.variable("TERM").is_none_or(|term| term == "dumb");
+    let styles = match is_dumb || environment.variable("NO_COLOR").is_some() {
+        true => LineStyles::None,
+        false => LineStyles::Ansi,
+    };
+    let (agent, directory) = (slot.agent().clone(), environment.directory.clone());
+    Setup { agent, mode, directory, styles, output: Box::new(io::stdout()) }
+}
+
+/// What the header says about the sandbox.
+fn sandbox(mode: Mode, sandbox: &Result<SandboxKind, NoSandbox>) -> String {
+    match (mode, sandbox) {
+        (Mode::Work, Ok(kind)) => format!(", sandbox {kind}"),
+        (Mode::Work, Err(_)) => ", no sandbox: every command needs approval".to_owned(),
+        (Mode::Read | Mode::Full, _) => String::new(),
+    }
 }
 
 /// The user's side of the conversation.
 struct User {
     session: Arc<OpenSession>,
-    screen: Arc<Mutex<Screen>>,
-    /// Ctrl-C was pressed once with nothing to interrupt.
-    is_leaving: bool,
+    lines: Arc<Mutex<LineMode>>,
 }
 
 impl User {
     /// Listens until the user leaves.
-    async fn listen(mut self, keyboard: &mut Keyboard) -> Exit {
+    async fn listen(self, keyboard: &mut Keyboard) -> Exit {
         let Keyboard { lines, signals } = keyboard;
-        lock(&self.screen).prompt();
+        lock(&self.lines).prompt();
         loop {
-            tokio::select! {
+            let entered = tokio::select! {
                 line = lines.recv() => match line {
-                    Some(Input::Line(line)) => {
-                        self.is_leaving = false;
-                        lock(&self.screen).line_entered();
-                        if self.handle_line(&line).await == Next::Leave {
-                            return Exit::Done;
-                        }
-                    }
-                    Some(Input::TooLong) => {
-                        lock(&self.screen).line_entered();
-                        lock(&self.screen).show_error(TOO_LONG);
-                        lock(&self.screen).prompt();
-                    }
-                    Some(Input::Garbled) => {
-                        lock(&self.screen).line_entered();
-                        lock(&self.screen).show_error(GARBLED);
-                        lock(&self.screen).prompt();
-                    }
-                    None => return Exit::Done,
+                    Some(input) => lock(&self.lines).enter(input),
+                    None => Entered::Leave,
                 },
                 signal = signals.next() => match signal {
-                    StopSignal::Interrupt if lock(&self.screen).is_busy() => {
-                        self.order(Command::Interrupt).await;
-                    }
-                    StopSignal::Interrupt if !self.is_leaving => {
-                        self.is_leaving = true;
-                        lock(&self.screen).say("Press Ctrl-C again to leave");
-                        lock(&self.screen).prompt();
-                    }
-                    StopSignal::Interrupt => return Exit::Done,
+                    StopSignal::Interrupt => lock(&self.lines).interrupt(),
                     StopSignal::Terminate => return Exit::Interrupted,
                 },
+            };
+            match entered {
+                Entered::Nothing => {}
+                Entered::Leave => return Exit::Done,
+                Entered::Send(request) => self.send(request).await,
+                Entered::Execute(request) => self.execute(request).await,
             }
         }
-    }
-
-    /// Handles a line of input.
-    async fn handle_line(&mut self, line: &str) -> Next {
-        let text = line.trim();
-        if is_slash_command(text) {
-            return self.handle_command(text).await;
-        }
-        if lock(&self.screen).has_question() {
-            self.answer(text).await;
-            return Next::Stay;
-        }
-        let is_busy = lock(&self.screen).is_busy();
-        if text.is_empty() {
-            if lock(&self.screen).can_continue() {
-                self.order(Command::Continue).await;
-            } else if !is_busy {
-                lock(&self.screen).prompt();
-            }
-            return Next::Stay;
-        }
-        lock(&self.screen).message_sent(is_busy);
-        self.order(Command::Say { text: text.to_owned() }).await;
-        Next::Stay
-    }
-
-    /// Answers the approval request that is shown. Anything else gets help on how to answer.
-    async fn answer(&self, text: &str) {
-        let Some((decision, reason)) = parse_answer(text) else {
-            lock(&self.screen).say(HOW_TO_ANSWER);
-            lock(&self.screen).prompt();
-            return;
-        };
-        let Some((agent, call)) = lock(&self.screen).take_question() else { return };
-        let answer = ApprovalAnswer { call, decision, reason };
-        self.start(Request { agent, command: Command::Answer(answer) }).await;
-    }
-
-    /// Sends a command to the agent in view.
-    async fn order(&self, command: Command) {
-        let agent = lock(&self.screen).view().clone();
-        self.start(Request { agent, command }).await;
     }
 
     /// Sends a command to its agent. A refusal is shown when it arrives: an interrupt must not wait
     /// for it.
-    async fn start(&self, request: Request) {
+    async fn send(&self, request: Request) {
         let answer = self.session.start(request).await;
-        let screen = Arc::clone(&self.screen);
+        let lines = Arc::clone(&self.lines);
         tokio::spawn(async move {
             match answer.await {
                 // Events show these.
                 Ok(_) | Err(CommandError::Closed | CommandError::QueueFull(_)) => {}
-                Err(error) => lock(&screen).show_error(&error.to_string()),
+                Err(error) => lock(&lines).show_error(&error.to_string()),
             }
         });
     }
+
+    /// Carries out a command and shows the reply.
+    async fn execute(&self, request: Request) {
+        // Commands that wait for an agent must not block the keyboard.
+        let is_for_agent = matches!(
+            request.command,
+            Command::Clear | Command::Mark { .. } | Command::Rewind { .. }
+        );
+        let answer = self.session.start(request).await;
+        let lines = Arc::clone(&self.lines);
+        let show = async move {
+            match answer.await {
+                Ok(reply) => lock(&lines).reply(&reply),
+                Err(error) => lock(&lines).respond_error(&error.to_string()),
+            }
+        };
+        match is_for_agent {
+            true => drop(tokio::spawn(show)),
+            false => show.await,
+        }
+    }
 }
 
-fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
-    screen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(lines: &Mutex<LineMode>) -> MutexGuard<'_, LineMode> {
+    lines.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    /// The model and the user read the same text; the tools cannot depend on the protocol.
+    #[test]
+    fn the_tools_and_the_protocol_name_the_same_location_for_rules() {
+        assert_eq!(ikigai_protocol::RULE_LOCATION, ikigai_tools::WHERE_RULES_STAND);
+    }
 }

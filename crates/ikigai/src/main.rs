@@ -12,13 +12,11 @@ mod environment;
 mod exit;
 mod line;
 mod print;
-mod question;
 mod screen;
 mod session;
 mod signals;
 mod talk;
 mod trace;
-mod transcript;
 
 use std::process::ExitCode;
 

@@ -58,14 +58,33 @@ fn the_page_is_short_enough_to_be_read() {
     assert_eq!(long.collect::<Vec<_>>(), Vec::<&str>::new());
 }
 
-/// The screen draws what it is told; it must not come to reach for the database or the network.
+/// Front ends show what they are told; they must not come to reach for the database or the network.
 #[test]
-fn the_screen_uses_no_database_and_no_network() {
-    let mut used: BTreeSet<&str> = BTreeSet::new();
+fn the_screen_and_line_mode_use_no_database_and_no_network() {
     let edges = real_edges();
-    let mut waiting = vec!["tui"];
-    while let Some(name) = waiting.pop() {
-        waiting.extend(edges[name].iter().map(String::as_str).filter(|name| used.insert(name)));
+    for front_end in ["tui", "lines"] {
+        let mut used: BTreeSet<&str> = BTreeSet::new();
+        let mut waiting = vec![front_end];
+        while let Some(name) = waiting.pop() {
+            waiting.extend(edges[name].iter().map(String::as_str).filter(|name| used.insert(name)));
+        }
+        assert_eq!(used.into_iter().collect::<Vec<_>>(), ["conversation", "protocol"]);
     }
-    assert_eq!(used.into_iter().collect::<Vec<_>>(), ["conversation", "protocol"]);
+}
+
+/// The same with the crates of others.
+#[test]
+fn the_screen_and_line_mode_link_neither_a_database_nor_an_http_client() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    for front_end in ["ikigai-tui", "ikigai-lines"] {
+        let mut command = Command::new(&cargo);
+        command.args(["tree", "-p", front_end, "-e", "normal", "--prefix", "none"]);
+        let output = command.args(["--offline", "--locked"]).current_dir(root()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let tree = String::from_utf8(output.stdout).unwrap();
+        assert!(tree.contains("ikigai-protocol"), "{tree}");
+        for name in ["rusqlite", "reqwest", "rustls", "hyper", "postgres-protocol"] {
+            assert!(!tree.lines().any(|line| line.starts_with(name)), "{front_end} uses {name}");
+        }
+    }
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCall};
-use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
+use ikigai_lines::{database_unavailable, notice_line, prefix_lines};
+use ikigai_protocol::{
+    Event, EventKind, MAIL_HELD, NoticeTone, StopReason, TurnEnd, input_rejected,
+};
 use serde_json::{Map, Value, json};
 
 use super::printer::Output;
 use crate::print::{self, Reader};
-use crate::transcript;
 
 pub(super) struct JsonLines {
     /// The agent of the prompt.
@@ -33,19 +35,19 @@ impl Output for JsonLines {
                 line("retry", agent, None, fields)
             }
             EventKind::DatabaseUnavailable(reason) => {
-                print::note(&transcript::database_unavailable(reason));
+                print::note(&database_unavailable(reason));
                 Ok(Reader::Listening)
             }
             EventKind::MailHeld => {
-                print::note(transcript::MAIL_HELD);
+                print::note(&notice_line(NoticeTone::Warning, MAIL_HELD));
                 Ok(Reader::Listening)
             }
             EventKind::InputRejected(text) => {
-                print::note(&transcript::rejected(text));
+                print::note(&notice_line(NoticeTone::Warning, &input_rejected(text)));
                 Ok(Reader::Listening)
             }
             EventKind::AgentLost(reason) => {
-                print::note(&transcript::prefix_lines(agent, reason));
+                print::note(&prefix_lines(agent, reason));
                 Ok(Reader::Listening)
             }
             EventKind::TurnStarted(_) | EventKind::TurnEnded(_) => Ok(Reader::Listening),
@@ -61,7 +63,7 @@ impl Output for JsonLines {
             // Like every command, say on standard error why it failed.
             match (done.stop, *agent == self.own) {
                 (StopReason::Error, true) => print::note(&format!("ikigai: {error}")),
-                (StopReason::Error, false) => print::note(&transcript::prefix_lines(agent, error)),
+                (StopReason::Error, false) => print::note(&prefix_lines(agent, error)),
                 _ => {}
             }
         }

@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 
 use ikigai_conversation::{AgentId, Body, Message, SessionId};
-use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
+use ikigai_lines::{
+    call_line, database_unavailable, end_line, notice_line, prefix_lines, retry_line,
+};
+use ikigai_protocol::{
+    BlockChange, BlockContent, CallChange, CallEnd, CallState, Event, EventKind, StopReason,
+    TranscriptReducer, TurnEnd,
+};
 
 use super::printer::Output;
 use crate::print::{self, Reader};
-use crate::transcript;
 
 /// Prints answers when they are complete. Lines about other agents start with their ID.
 pub(super) struct PlainText {
     /// The agent of the prompt.
     own: AgentId,
+    reducers: BTreeMap<AgentId, TranscriptReducer>,
     /// Text that is either the answer or, if calls follow, a remark.
     texts: BTreeMap<AgentId, String>,
 }
@@ -23,23 +29,22 @@ impl Output for PlainText {
     }
 
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
-        let agent = &event.agent;
-        match &event.kind {
-            EventKind::Message(message) => self.logged(agent, message),
+        let Event { agent, kind } = event;
+        match kind {
             EventKind::Retry { attempt, reason, delay } => {
-                self.note(agent, &transcript::retry(*attempt, reason, *delay));
+                self.note(agent, &retry_line(*attempt, reason, *delay));
             }
             EventKind::DatabaseUnavailable(reason) => {
-                self.note(agent, &transcript::database_unavailable(reason));
+                self.note(agent, &database_unavailable(reason));
             }
-            EventKind::MailHeld => print::note(transcript::MAIL_HELD),
-            EventKind::InputRejected(text) => self.note(agent, &transcript::rejected(text)),
-            EventKind::AgentLost(reason) => self.note(agent, &format!("✗ {reason}")),
-            EventKind::TurnStarted(_)
-            | EventKind::TextDelta(_)
-            | EventKind::ApprovalRequested(_) => {}
-            EventKind::TurnEnded(_) => {}
+            EventKind::Message(Message { body: Body::Assistant(_), content, .. }) => {
+                self.texts.insert(agent.clone(), content.clone());
+            }
+            EventKind::Message(_) | EventKind::MailHeld | EventKind::InputRejected(_) => {}
+            EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::TurnEnded(_) => {}
+            EventKind::ApprovalRequested(_) | EventKind::AgentLost(_) => {}
         }
+        self.fold(agent, kind);
         Ok(Reader::Listening)
     }
 
@@ -58,9 +63,7 @@ impl Output for PlainText {
             Some(error) if done.stop == StopReason::Error && is_own => {
                 print::note(&format!("ikigai: {error}"));
             }
-            Some(_) | None => {
-                transcript::end_note(done).iter().for_each(|note| self.note(agent, note));
-            }
+            Some(_) | None => self.fold(agent, &EventKind::TurnEnded(done.clone())),
         }
         Ok(reader)
     }
@@ -68,35 +71,60 @@ impl Output for PlainText {
 
 impl PlainText {
     pub(super) fn new(own: AgentId) -> PlainText {
-        PlainText { own, texts: BTreeMap::new() }
+        PlainText { own, reducers: BTreeMap::new(), texts: BTreeMap::new() }
     }
 
-    fn logged(&mut self, agent: &AgentId, message: &Message) {
-        match &message.body {
-            Body::Assistant(_) => {
-                self.texts.insert(agent.clone(), message.content.clone());
-            }
-            Body::ToolCall(_) | Body::ToolResult(_) | Body::Notification(_) => {
-                let text = self.texts.remove(agent);
-                if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-                    self.note(agent, &text);
+    /// Prints what an event changes in the agent's conversation.
+    fn fold(&mut self, agent: &AgentId, event: &EventKind) {
+        let changes = self.reducers.entry(agent.clone()).or_default().event(event);
+        for change in changes {
+            match change {
+                BlockChange::Added(block) => self.print_block(agent, &block.content),
+                BlockChange::Call { change: CallChange::Ended(end), .. } => {
+                    self.print_end(agent, &end);
                 }
-                self.note_line(agent, message);
+                BlockChange::Call { .. } => {}
+                BlockChange::Extended { .. } | BlockChange::Logged { .. } => {}
+                BlockChange::Removed(_) | BlockChange::Hidden(_) => {}
+                BlockChange::HiddenAfter(_) => {}
             }
-            Body::System | Body::User | Body::Summary(_) | Body::Fork(_) | Body::Usage(_) => {}
-            Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => {}
-            Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => {}
         }
     }
 
-    /// Prints a call or result. A rule that would have allowed a refused call follows on its own
-    /// lines, ready for the configuration.
-    fn note_line(&self, agent: &AgentId, message: &Message) {
-        let line = transcript::line(message);
-        self.note(agent, &line);
-        if let Body::ToolResult(result) = &message.body
-            && let Some(rule) = result.shown.as_ref().and_then(|shown| shown.rule.as_ref())
-        {
+    fn print_block(&mut self, agent: &AgentId, content: &BlockContent) {
+        match content {
+            BlockContent::Call(call) => {
+                self.print_remark(agent);
+                match &call.state {
+                    CallState::Ended(end) => self.print_end(agent, end),
+                    CallState::Running | CallState::Asking | CallState::Unfinished => {
+                        self.note(agent, &call_line(call));
+                    }
+                }
+            }
+            BlockContent::Notification(text) => {
+                self.print_remark(agent);
+                self.note(agent, text);
+            }
+            BlockContent::Notice { tone, text } => self.note(agent, &notice_line(*tone, text)),
+            BlockContent::Said(_) | BlockContent::Answer(_) | BlockContent::Divider(_) => {}
+            BlockContent::Typed(_) | BlockContent::Reply(_) | BlockContent::Refusal(_) => {}
+        }
+    }
+
+    /// Prints text that turned out to be a remark.
+    fn print_remark(&mut self, agent: &AgentId) {
+        let text = self.texts.remove(agent);
+        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+            self.note(agent, &text);
+        }
+    }
+
+    /// Prints the outcome of a call. A rule that would have allowed a refused call follows on its
+    /// own lines, ready for the configuration.
+    fn print_end(&self, agent: &AgentId, end: &CallEnd) {
+        self.note(agent, &end_line(end));
+        if let Some(rule) = &end.rule {
             self.note(agent, rule);
         }
     }
@@ -104,7 +132,7 @@ impl PlainText {
     fn note(&self, agent: &AgentId, text: &str) {
         match self.own == *agent {
             true => print::note(text),
-            false => print::note(&transcript::prefix_lines(agent, text)),
+            false => print::note(&prefix_lines(agent, text)),
         }
     }
 }

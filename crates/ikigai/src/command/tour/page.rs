@@ -1,16 +1,17 @@
 //! Printing the tour: at most 80 columns, without colours if they are unwanted.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_conversation::Message;
+use ikigai_conversation::{AgentId, Message};
 use ikigai_host::Environment;
-use ikigai_protocol::{Event, EventKind};
+use ikigai_lines::{LineStyle, change_lines, database_unavailable, retry_line};
+use ikigai_protocol::{Event, EventKind, TranscriptReducer};
 use tokio_util::sync::CancellationToken;
 
 use super::pace::{PauseEnd, Speed};
 use crate::exit::Exit;
 use crate::print::{self, Reader, safe};
-use crate::transcript::{self, LineStyle};
 
 /// The minimum width of a terminal.
 const WIDTH: usize = 80;
@@ -29,6 +30,7 @@ pub(super) struct Page {
     /// Printed lines can be erased.
     can_erase: bool,
     cursor: Cursor,
+    reducers: BTreeMap<AgentId, TranscriptReducer>,
     interrupt: CancellationToken,
     /// Set once printing is no longer possible.
     end: Option<anyhow::Result<Reader>>,
@@ -63,6 +65,7 @@ impl Page {
             has_colours,
             can_erase,
             cursor: Cursor::BlankLine,
+            reducers: BTreeMap::new(),
             interrupt,
             end: None,
         }
@@ -112,12 +115,12 @@ impl Page {
     pub(super) fn show(&mut self, event: &Event) {
         match &event.kind {
             EventKind::TextDelta(delta) => self.text(delta),
-            EventKind::Message(message) => self.logged(message),
+            EventKind::Message(message) => self.logged(&event.agent, message),
             EventKind::Retry { attempt, reason, delay } => {
-                self.wrapped(&safe(&transcript::retry(*attempt, reason, *delay)), None);
+                self.wrapped(&safe(&retry_line(*attempt, reason, *delay)), None);
             }
             EventKind::DatabaseUnavailable(reason) => {
-                self.wrapped(&safe(&transcript::database_unavailable(reason)), None);
+                self.wrapped(&safe(&database_unavailable(reason)), None);
             }
             // `walk` handles the end of a turn.
             EventKind::MailHeld | EventKind::TurnEnded(_) | EventKind::AgentLost(_) => {
@@ -138,8 +141,9 @@ impl Page {
         self.put(&safe(delta));
     }
 
-    fn logged(&mut self, message: &Message) {
-        for (style, line) in transcript::render_lines(message) {
+    fn logged(&mut self, agent: &AgentId, message: &Message) {
+        let changes = self.reducers.entry(agent.clone()).or_default().message(message);
+        for (style, line) in changes.iter().flat_map(change_lines) {
             let style = match style {
                 LineStyle::Plain => None,
                 LineStyle::Dim => Some(DIM),

@@ -3,7 +3,7 @@
 use ikigai_conversation::Decision;
 
 /// Parses an answer; `None` if the line is not one.
-pub(super) fn parse_answer(line: &str) -> Option<(Decision, Option<String>)> {
+pub(crate) fn parse_answer(line: &str) -> Option<(Decision, Option<String>)> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let reason = Some(rest.trim()).filter(|reason| !reason.is_empty()).map(str::to_owned);
     match (word.to_ascii_lowercase().as_str(), reason) {

@@ -82,12 +82,6 @@ mod tests {
         assert_eq!(shown, expected);
     }
 
-    /// The model and the user read the same text; the tools cannot depend on the protocol.
-    #[test]
-    fn the_tools_and_the_protocol_name_the_same_location_for_rules() {
-        assert_eq!(RULE_LOCATION, ikigai_tools::WHERE_RULES_STAND);
-    }
-
     /// The question, as lines; what a model made up is in all of it.
     fn question(command: &str, why: &str) -> Vec<String> {
         let preview = Preview::Command { command: command.to_owned() };

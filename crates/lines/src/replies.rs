@@ -1,19 +1,18 @@
 //! Printing replies to commands.
 
 use ikigai_conversation::{AgentId, Body, Message};
-use ikigai_protocol::{Reply, render_reply};
+use ikigai_protocol::{Reply, render_reply, safe};
 
-use super::Screen;
-use crate::print::safe;
+use crate::line_mode::LineMode;
 
-impl Screen {
+impl LineMode {
     /// Prints an error.
-    pub(in crate::line) fn show_error(&mut self, why: &str) {
+    pub fn show_error(&mut self, why: &str) {
         self.say(&format!("error: {why}"));
     }
 
-    /// Shows the result of a command.
-    pub(in crate::line) fn reply(&mut self, reply: &Reply) {
+    /// Shows the result of a command, and the next prompt.
+    pub fn reply(&mut self, reply: &Reply) {
         if let Reply::Opened { agent, log } = reply {
             return self.open(agent, log);
         }
@@ -30,7 +29,7 @@ impl Screen {
     }
 
     /// Prints the response to a command, and the next prompt.
-    pub(in crate::line) fn respond(&mut self, text: &str) {
+    pub(crate) fn respond(&mut self, text: &str) {
         if !text.is_empty() {
             self.say(text);
         }
@@ -38,7 +37,7 @@ impl Screen {
     }
 
     /// Prints why a command was refused, and the next prompt.
-    pub(in crate::line) fn respond_error(&mut self, why: &str) {
+    pub fn respond_error(&mut self, why: &str) {
         self.show_error(why);
         self.prompt_after_command();
     }
@@ -65,18 +64,22 @@ impl Screen {
 
     /// Shows the part of an answer that the agent in view has already streamed.
     fn catch_up(&mut self) {
+        /// Several screens; the complete text is in the log.
+        const LIMIT: usize = 16 * 1024;
         let agent_view = self.agents.get(&self.view);
-        let streamed_text =
-            agent_view.map(|agent_view| agent_view.streamed_text.clone()).unwrap_or_default();
-        if !streamed_text.is_empty() {
-            self.text(&streamed_text);
-        }
+        let text = agent_view.and_then(|agent_view| agent_view.reducer.streaming());
+        let Some(text) = text.map(str::to_owned) else { return };
+        let start = text.ceil_char_boundary(text.len().saturating_sub(LIMIT));
+        let cut = if start > 0 { "… " } else { "" };
+        self.text(&format!("{cut}{}", &text[start..]));
     }
 
     /// Shows the end of an earlier conversation: the latest message and its answer.
-    pub(in crate::line) fn recall(&mut self, log: &[Message]) {
+    pub fn recall(&mut self, log: &[Message]) {
         /// About a screen of text.
         const SHOWN: usize = 2_000;
+        let view = self.view.clone();
+        self.agent_view(&view).reducer.recall(log);
         let Some(last) = log.iter().rposition(|message| message.body == Body::User) else { return };
         let answer =
             log[last..].iter().rev().find(|message| matches!(message.body, Body::Assistant(_)));

@@ -7,8 +7,10 @@ use tokio::sync::mpsc;
 
 /// A line of input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Input {
+pub enum Input {
+    /// A line, joined with the following ones while it ends in a backslash.
     Line(String),
+    /// More than a terminal or this program takes.
     TooLong,
     /// Contains control sequences, such as those of arrow keys, which the terminal's line editor
     /// does not handle.
@@ -24,7 +26,7 @@ const TERMINAL_LIMIT: usize = 4095;
 
 /// Reads lines on a separate thread until the end of input. The thread may still be blocked in a
 /// read when the program exits, so it is not joined.
-pub(super) fn read_lines() -> io::Result<mpsc::Receiver<Input>> {
+pub fn read_lines() -> io::Result<mpsc::Receiver<Input>> {
     let (send, lines) = mpsc::channel(1);
     let read = move || {
         let mut stdin = io::stdin().lock();
