@@ -30,7 +30,7 @@ use crate::sse::SseDecoder;
 
 use address::Address;
 use body::{Rest, each_chunk, read_document, read_error};
-use connector::Connector;
+use connector::{Connector, SendError};
 pub use limits::Limits;
 
 /// The limit for a streamed response. The longest responses have some hundred kilobytes of text,
@@ -56,6 +56,10 @@ pub struct Endpoint {
 /// Events during a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
+    /// An attempt starts. From here on the provider may bill it.
+    Sending,
+    /// The attempt was refused, or reached no server: nothing is billed for it.
+    Refused,
     /// More text of the response.
     Text(&'a str),
     /// The request failed and is retried after the delay. Discard all text so far.
@@ -158,10 +162,18 @@ impl Client {
         on: &mut OnProgress<'_>,
     ) -> Result<Response, Fault> {
         let shown = self.shown();
+        on(Progress::Sending);
         let answer = timeout(self.limits.first_byte, self.connector.send(shown, question)).await;
-        let answer =
-            answer.map_err(|_| transport_fault::stalled(shown, self.limits.first_byte))??;
+        let answer = answer.map_err(|_| transport_fault::stalled(shown, self.limits.first_byte))?;
+        let answer = answer.map_err(|error| match error {
+            SendError::NotConnected(fault) => {
+                on(Progress::Refused);
+                fault
+            }
+            SendError::Lost(fault) => fault,
+        })?;
         if !answer.status().is_success() {
+            on(Progress::Refused);
             return Err(self.refusal(answer).await);
         }
         match media_type(answer.headers()).as_str() {

@@ -11,7 +11,7 @@
 //! | type | is | lives in |
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | a request to a model, and its response | `request.rs`, `response.rs` |
-//! | [`ModelFacts`] | what is known about a model by its name | `model_facts.rs` |
+//! | [`ModelFacts`], [`Prices`] | what is known about a model, and what a request cost | `model_facts.rs`, `prices.rs`, `price_table.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
 //! | [`Anthropic`], [`ChatCompletions`], [`Google`], [`Responses`] | the wire formats | `anthropic.rs`, `chat.rs`, `google.rs`, `responses.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
@@ -30,6 +30,8 @@
 #![forbid(unsafe_code)]
 
 mod model_facts;
+mod price_table;
+mod prices;
 mod provider;
 mod request;
 mod response;
@@ -65,7 +67,9 @@ pub use chat::ChatCompletions;
 pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
 pub use google::Google;
-pub use model_facts::{KnownFacts, ModelFacts, Prices};
+pub use model_facts::{KnownFacts, Lookup, ModelFacts};
+pub use price_table::Service;
+pub use prices::{Prices, Rates};
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};

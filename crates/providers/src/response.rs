@@ -62,4 +62,6 @@ pub struct Tokens {
     pub cache_read: Option<u64>,
     /// How many of those sent were put into a cache, if the provider reports it.
     pub cache_write: Option<u64>,
+    /// How many of those received were reasoning, if the provider reports it.
+    pub reasoning: Option<u64>,
 }

@@ -49,15 +49,30 @@ pub(crate) enum Said {
     Retry { attempt: u32, fault: Fault, delay: Duration },
 }
 
-impl From<Progress<'_>> for Said {
-    fn from(progress: Progress<'_>) -> Said {
+impl Said {
+    fn of(progress: Progress<'_>) -> Option<Said> {
         match progress {
-            Progress::Text(text) => Said::Text(text.to_owned()),
+            Progress::Text(text) => Some(Said::Text(text.to_owned())),
             Progress::Retry { attempt, fault, delay } => {
-                Said::Retry { attempt, fault: fault.clone(), delay }
+                Some(Said::Retry { attempt, fault: fault.clone(), delay })
             }
+            Progress::Sending | Progress::Refused => None,
         }
     }
+}
+
+/// How many attempts of a request may have been billed although no response came of them.
+pub(crate) async fn lost_attempts(client: &Client) -> u32 {
+    let (log, mut lost) = (question(), 0);
+    let view = Log::new(&log).view();
+    let request = Request::without_tools("m", "", &view);
+    let mut on_progress = |progress: Progress<'_>| match progress {
+        Progress::Sending => lost += 1,
+        Progress::Refused => lost -= 1,
+        Progress::Text(_) | Progress::Retry { .. } => {}
+    };
+    let answered = client.ask(&request, &mut on_progress).await.is_ok();
+    lost - u32::from(answered)
 }
 
 /// A log with one user message.
@@ -72,7 +87,7 @@ pub(crate) async fn ask(client: &Client) -> (Result<Response, Fault>, Vec<Said>)
     let log = question();
     let view = Log::new(&log).view();
     let request = Request::without_tools("m", "", &view);
-    let result = client.ask(&request, &mut |progress| said.push(progress.into())).await;
+    let result = client.ask(&request, &mut |progress| said.extend(Said::of(progress))).await;
     (result, said)
 }
 

@@ -9,7 +9,8 @@ use ikigai_testkit::{ModelServer, Point, Reply};
 use serde_json::json;
 
 use crate::asking::{
-    EAGER, ONCE, Said, ask, client, client_at, client_of, formats, retries, valid_text,
+    EAGER, ONCE, Said, ask, client, client_at, client_of, formats, lost_attempts, retries,
+    valid_text,
 };
 
 /// A limit that the test reaches on purpose.
@@ -36,6 +37,28 @@ async fn a_failing_or_busy_server_gets_a_retry() {
         check_retried(Reply::status(status), Category::Server).await;
     }
     check_retried(Reply::raw(502, &[], "<html>Bad Gateway"), Category::Server).await;
+}
+
+/// Only what the server had accepted may be billed.
+#[tokio::test]
+async fn attempts_that_may_be_billed_are_told_from_those_that_are_not() {
+    let half = || Reply::text("Half a text").close_at(Point::Text);
+    for (script, lost) in [
+        (vec![Reply::text("well")], 0),
+        (vec![Reply::status(429), Reply::status(500), Reply::text("well")], 0),
+        (vec![half(), Reply::status(503), half(), Reply::text("well")], 2),
+        (vec![Reply::text("").then_error("Overloaded"), Reply::text("well")], 1),
+        (vec![Reply::text("x").close_at(Point::Head), Reply::text("well")], 1),
+        (vec![Reply::status(400)], 0),
+        (vec![half(), Reply::status(400)], 1),
+        (vec![Reply::page("<html>")], 1),
+    ] {
+        let server = ModelServer::start(script.clone());
+        assert_eq!(lost_attempts(&client(&server, EAGER)).await, lost, "{script:?}");
+    }
+    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nowhere = format!("http://{nowhere}");
+    assert_eq!(lost_attempts(&client_at(&nowhere, ONCE)).await, 0);
 }
 
 #[tokio::test]

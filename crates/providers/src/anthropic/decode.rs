@@ -298,6 +298,8 @@ impl Usage {
             output: self.output,
             cache_read: self.cache_read,
             cache_write: self.cache_write,
+            // They are counted in the output, but not apart from it.
+            reasoning: None,
         }
     }
 }
@@ -325,7 +327,13 @@ mod tests {
 
     #[test]
     fn a_text_comes_with_its_token_counts() {
-        let tokens = Tokens { input: 15, output: 9, cache_read: Some(7), cache_write: Some(5) };
+        let tokens = Tokens {
+            input: 15,
+            output: 9,
+            cache_read: Some(7),
+            cache_write: Some(5),
+            reasoning: None,
+        };
         let expected = Response { tokens: Some(tokens), ..plain("hi") };
         check_response(&Anthropic, &[START, r#"{"type":"ping"}"#, TEXT, HI, END, STOP], &expected);
         check_response(&Anthropic, &[START, TEXT, HI, END], &expected);
@@ -335,7 +343,7 @@ mod tests {
     fn late_counts_are_used() {
         let late = END.replace(r#""output_tokens":9"#, r#""input_tokens":4,"output_tokens":9"#);
         let early = r#"{"type":"message_start","message":{"usage":{"input_tokens":0}}}"#;
-        let tokens = Tokens { input: 4, output: 9, cache_read: None, cache_write: None };
+        let tokens = Tokens { input: 4, output: 9, ..Tokens::default() };
         check_response(
             &Anthropic,
             &[early, &late],
@@ -478,7 +486,7 @@ mod tests {
         let expected = Response {
             calls: vec![received_call("a", "glob", r#"{"pattern":"*"}"#)],
             extras: Some(extras(kept)),
-            tokens: Some(Tokens { input: 3, output: 9, cache_read: None, cache_write: None }),
+            tokens: Some(Tokens { input: 3, output: 9, ..Tokens::default() }),
             ..plain("hi")
         };
         assert_eq!(received_whole(&Anthropic, body), Ok(expected));

@@ -234,6 +234,7 @@ fn tokens_of(usage: &Value) -> Option<Tokens> {
             .as_u64()
             .or_else(|| usage["prompt_cache_hit_tokens"].as_u64()),
         cache_write: details["cache_write_tokens"].as_u64(),
+        reasoning: usage["completion_tokens_details"]["reasoning_tokens"].as_u64(),
     })
 }
 
@@ -391,7 +392,7 @@ mod tests {
     fn token_counts_are_found_in_all_positions() {
         let usage = json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11,
             "prompt_tokens_details": {"cached_tokens": 4}});
-        let tokens = Tokens { input: 9, output: 2, cache_read: Some(4), cache_write: None };
+        let tokens = Tokens { input: 9, output: 2, cache_read: Some(4), ..Tokens::default() };
         let alone = json!({"choices": [], "usage": usage}).to_string();
         let with = json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": usage});
         let within = json!({"choices": [{"delta": {}, "finish_reason": "stop", "usage": usage}]});
@@ -408,7 +409,7 @@ mod tests {
             last.to_string(),
             r#"{"choices":[],"usage":null}"#.to_owned(),
         ];
-        let tokens = Tokens { input: 9, output: 5, cache_read: Some(1), cache_write: None };
+        let tokens = Tokens { input: 9, output: 5, cache_read: Some(1), ..Tokens::default() };
         assert_eq!(receive(&events).unwrap().tokens, Some(tokens));
         for usage in [json!({}), json!(null), json!(7), json!({"prompt_tokens": -1})] {
             let events = [ended("stop"), json!({"choices": [], "usage": usage}).to_string()];

@@ -32,6 +32,22 @@ pub(super) struct Connector {
     system: OnceLock<reqwest::Client>,
 }
 
+/// Why there is no response to a request.
+pub(super) enum SendError {
+    /// The request was not sent.
+    NotConnected(Fault),
+    /// It was sent, at least in part.
+    Lost(Fault),
+}
+
+impl SendError {
+    pub(super) fn into_fault(self) -> Fault {
+        match self {
+            SendError::NotConnected(fault) | SendError::Lost(fault) => fault,
+        }
+    }
+}
+
 /// Which certificates a connection trusts.
 #[derive(Debug, Clone)]
 enum Trust {
@@ -77,8 +93,9 @@ impl Connector {
         &self,
         shown: &str,
         request: &reqwest::Request,
-    ) -> Result<reqwest::Response, Fault> {
-        let sent = self.http()?.execute(copy(request)).await;
+    ) -> Result<reqwest::Response, SendError> {
+        let http = self.http().map_err(SendError::NotConnected)?;
+        let sent = http.execute(copy(request)).await;
         let sent = match sent {
             Err(error) if transport_fault::is_unknown_issuer(&error) => match self.fall_back() {
                 Some(system) => system.execute(copy(request)).await,
@@ -86,7 +103,13 @@ impl Connector {
             },
             sent => sent,
         };
-        sent.map_err(|error| transport_fault::unreachable(shown, &error))
+        sent.map_err(|error| {
+            let fault = transport_fault::unreachable(shown, &error);
+            match error.is_connect() {
+                true => SendError::NotConnected(fault),
+                false => SendError::Lost(fault),
+            }
+        })
     }
 
     /// A client that uses the machine's store, unless it was used already or the user chose

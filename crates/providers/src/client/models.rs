@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use crate::fault::{Category, Fault, scrub};
 
 use super::body::read_document;
+use super::connector::SendError;
 use super::{Client, transport_fault};
 
 /// The user is waiting at the screen, so a timeout is an answer too.
@@ -40,7 +41,7 @@ impl Client {
         let request = self.request(&connector, Method::GET, path)?.build();
         let request =
             request.map_err(|error| transport_fault::unreachable(self.shown(), &error))?;
-        let answer = connector.send(self.shown(), &request).await?;
+        let answer = connector.send(self.shown(), &request).await.map_err(SendError::into_fault)?;
         if !answer.status().is_success() {
             return Err(self.refusal(answer).await);
         }

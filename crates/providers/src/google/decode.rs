@@ -170,6 +170,7 @@ fn tokens(usage: &Value) -> Option<Tokens> {
         output: output.fold(0, u64::saturating_add),
         cache_read: number("cachedContentTokenCount"),
         cache_write: None,
+        reasoning: number("thoughtsTokenCount"),
     })
 }
 
@@ -199,7 +200,13 @@ mod tests {
     const STOP: &str = r#"{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"thoughtsTokenCount":3,"cachedContentTokenCount":4,"totalTokenCount":14}}"#;
 
     fn plain(text: &str) -> Response {
-        let tokens = Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None };
+        let tokens = Tokens {
+            input: 9,
+            output: 5,
+            cache_read: Some(4),
+            reasoning: Some(3),
+            ..Tokens::default()
+        };
         complete(text, Some(tokens))
     }
 

@@ -273,6 +273,7 @@ fn tokens(usage: &Value) -> Option<Tokens> {
         output: usage["output_tokens"].as_u64().unwrap_or_default(),
         cache_read: usage["input_tokens_details"]["cached_tokens"].as_u64(),
         cache_write: None,
+        reasoning: usage["output_tokens_details"]["reasoning_tokens"].as_u64(),
     })
 }
 
@@ -292,7 +293,7 @@ mod tests {
     const COMPLETED: &str = r#"{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5,"total_tokens":14}}}"#;
 
     fn plain(text: &str) -> Response {
-        let tokens = Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None };
+        let tokens = Tokens { input: 9, output: 5, cache_read: Some(4), ..Tokens::default() };
         complete(text, Some(tokens))
     }
 
