@@ -102,6 +102,8 @@ pub(crate) enum ValueError {
     NoNumber { shown: String, least: u64, most: u64 },
     #[error("{shown} is out of range ({least} to {most})")]
     OutOfRange { shown: String, least: u64, most: u64 },
+    #[error("{shown} is not an amount in dollars from {least} to {most} with at most six decimals")]
+    NoDollars { shown: String, least: String, most: String },
     #[error("'{shown}' is not allowed: use one of {}", .allowed.join(", "))]
     NoChoice { shown: String, allowed: &'static [&'static str] },
     #[error("'{shown}' is not a tool{} (known: {known})", did_you_mean(.suggestion))]
@@ -136,6 +138,8 @@ pub(crate) enum ValueError {
          known providers are {known}"
     )]
     UnclearProvider { shown: String, known: String },
+    #[error("input and output are both needed: together they are the price of the model")]
+    IncompletePrice,
     #[error("rules cannot be set here, write them as [[rules]] in the user's file")]
     RulesBelongInAFile,
     #[error("{field}: {wrong}")]
@@ -152,7 +156,7 @@ pub(crate) enum ValueError {
         "a project may only lower this limit ({limit} from {origin}), not raise it to {given}; \
          set it in {user_file}"
     )]
-    Raised { limit: u64, origin: Origin, given: u64, user_file: String },
+    Raised { limit: String, origin: Origin, given: String, user_file: String },
     #[error(
         "a project may only narrow this list, and '{tool}' is not in it (set by {origin}); \
          set it in {user_file}"

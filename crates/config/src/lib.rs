@@ -8,7 +8,7 @@
 //!
 //! Values are read from [`Settings`] by key ([`Settings::text`], [`Settings::number`], …). Answers
 //! that depend on several settings have their own types: [`ModelSettings`] says how to reach a
-//! model, [`RuleEntry`] is one of the user's rules, [`SecretUrl`] is an address with its password,
+//! model, [`ConfiguredFacts`] is what the user knows about one, [`RuleEntry`] is one of the user's rules, [`SecretUrl`] is an address with its password,
 //! and [`Folders`] says where ikigai's files are. This crate does not know what the settings do.
 //!
 //! Every setting is a row in `table.rs`. Other code names a setting only where a rule is about it.
@@ -63,6 +63,7 @@ mod lines;
 mod project;
 mod toml_layer;
 
+mod model_facts;
 mod model_name;
 mod model_settings;
 mod providers;
@@ -82,6 +83,7 @@ mod testing;
 
 pub use error::{ConfigError, NoDatabase};
 pub use folders::Folders;
+pub use model_facts::{ConfiguredFacts, ConfiguredPrices};
 pub use model_settings::{ModelError, ModelSettings, WireFormat};
 pub use project::ProjectFile;
 pub use rules::RuleEntry;

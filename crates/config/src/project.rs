@@ -9,6 +9,7 @@ use crate::error::{ConfigError, Fault, ValueError, no_faults};
 use crate::file::{ConfigFile, Document};
 use crate::layers::{Entry, Layers};
 use crate::origin::Origin;
+use crate::show::render_value;
 use crate::table::ProjectMay;
 use crate::toml_layer::named;
 use crate::tools::KnownTools;
@@ -90,16 +91,23 @@ fn check_entry(
 }
 
 fn check_lower(entry: &Entry, below: &Layers, user_file: &ConfigFile) -> Result<(), ValueError> {
-    match (&entry.value, below.holding(&entry.key)) {
-        (Value::Number(given), Some(Entry { value: Value::Number(limit), origin, .. })) => {
-            if given <= limit {
-                Ok(())
-            } else {
-                let (origin, user_file) = (origin.clone(), named(user_file));
-                Err(ValueError::Raised { limit: *limit, origin, given: *given, user_file })
-            }
-        }
-        other => unreachable!("a limit is a number and has a default: {other:?}"),
+    let Some(Entry { value: limit, origin, .. }) = below.holding(&entry.key) else {
+        // Any limit is lower than none.
+        return Ok(());
+    };
+    let is_lower = match (&entry.value, limit) {
+        (Value::Number(given), Value::Number(limit)) => given <= limit,
+        (Value::Dollars(given), Value::Dollars(limit)) => given <= limit,
+        other => unreachable!("a limit is a number or an amount: {other:?}"),
+    };
+    match is_lower {
+        true => Ok(()),
+        false => Err(ValueError::Raised {
+            limit: render_value(limit),
+            origin: origin.clone(),
+            given: render_value(&entry.value),
+            user_file: named(user_file),
+        }),
     }
 }
 

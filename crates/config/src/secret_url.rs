@@ -27,8 +27,12 @@ impl SecretUrl {
 
     /// Whether data sent there can be read on the way: the host is another machine, without TLS.
     pub(crate) fn is_in_clear(&self) -> bool {
-        let is_local = Parts::split(&self.url).is_some_and(|parts| is_local(&parts));
-        self.url.starts_with("http://") && !is_local
+        self.url.starts_with("http://") && !self.is_loopback()
+    }
+
+    /// Whether the host is this machine.
+    pub fn is_loopback(&self) -> bool {
+        Parts::split(&self.url).is_some_and(|parts| is_local(&parts))
     }
 
     /// Whether it contains anything that is masked.

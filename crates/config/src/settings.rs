@@ -8,6 +8,7 @@ use crate::error::{ConfigError, NoDatabase, Problem, all_or_faults};
 use crate::file::{ConfigFile, Document};
 use crate::folders::Folders;
 use crate::layers::{Entry, Layers};
+use crate::model_facts::{self, ConfiguredFacts};
 use crate::model_settings::{self, ModelError, ModelSettings};
 use crate::origin::Origin;
 use crate::rules::RuleEntry;
@@ -59,6 +60,7 @@ impl Settings {
         layers.add(flag_entries(flags, tools)?);
         providers::complete(&mut layers, tools)?;
         model_name::resolve(&mut layers)?;
+        model_facts::check(&layers)?;
 
         let enabled_tools = tools.enabled(&layers);
         let keys_present = providers::keys_present(&layers, variables);
@@ -124,6 +126,28 @@ impl Settings {
     /// There is none, or it cannot be reached safely.
     pub fn model(&self) -> Result<ModelSettings, ModelError> {
         model_settings::choose(&self.layers, &self.keys_present)
+    }
+
+    /// An amount that may be spent, in micro-dollars, such as `max_cost`. `None` means any.
+    pub fn dollars(&self, key: &str) -> Option<u64> {
+        match self.layers.value(key) {
+            Some(Value::Dollars(amount)) => Some(*amount),
+            None => None,
+            other => unreachable!("{key} is an amount: {other:?}"),
+        }
+    }
+
+    /// The address of a provider's server, if there is such a provider.
+    pub fn provider_address(&self, provider: &str) -> Option<&SecretUrl> {
+        match self.layers.value(&providers::key(provider, "base_url")) {
+            Some(Value::Url(address)) => Some(address),
+            _ => None,
+        }
+    }
+
+    /// What the user has configured about a model, `provider/name`.
+    pub fn model_facts(&self, label: &str) -> ConfiguredFacts {
+        model_facts::of(&self.layers, label)
     }
 
     /// A model by its name, as in the setting `model`.

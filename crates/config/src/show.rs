@@ -12,7 +12,7 @@ use crate::providers;
 use crate::rules::RuleEntry;
 use crate::settings::Settings;
 use crate::table::{GROUPS, Group, NAME, Preset, Setting};
-use crate::value::Value;
+use crate::value::{Value, render_dollars};
 
 /// The sources of a group are aligned in a column. Lines longer than this do not move it.
 const VALUE_COLUMNS: usize = 58;
@@ -58,6 +58,9 @@ fn align(rows: &[Row]) -> String {
 }
 
 fn group_rows(settings: &Settings, group: &Group) -> Vec<Row> {
+    if group.settings.iter().all(Setting::is_per_model) {
+        return model_rows(settings);
+    }
     let (per_provider, single): (Vec<&Setting>, Vec<&Setting>) =
         group.settings.iter().partition(|setting| setting.is_per_provider());
     let mut rows = Vec::new();
@@ -74,6 +77,23 @@ fn group_rows(settings: &Settings, group: &Group) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// The facts that are set for models.
+fn model_rows(settings: &Settings) -> Vec<Row> {
+    let mut keys: Vec<&str> = Vec::new();
+    for entry in settings.layers.iter().filter(|entry| entry.setting.is_per_model()) {
+        if keys.last() != Some(&entry.key.as_str()) {
+            keys.push(&entry.key);
+        }
+    }
+    if keys.is_empty() {
+        return vec![Row::note(
+            "[models.\"provider/name\"] is not set: servers and a built-in table know most models",
+        )];
+    }
+    let holding = keys.iter().filter_map(|key| settings.layers.holding(key));
+    holding.flat_map(|entry| setting_rows(settings, entry.setting, &entry.key)).collect()
 }
 
 fn setting_rows(settings: &Settings, setting: &Setting, key: &str) -> Vec<Row> {
@@ -114,11 +134,13 @@ fn rule_rows(settings: &Settings, entry: &Entry, rules: &[RuleEntry]) -> Vec<Row
     rows
 }
 
-fn render_value(value: &Value) -> String {
+/// A value as it is written in a file.
+pub(crate) fn render_value(value: &Value) -> String {
     match value {
         Value::Text(text) => quote(text),
         Value::Url(address) => quote(&address.to_string()),
         Value::Number(number) => number.to_string(),
+        Value::Dollars(amount) => render_dollars(*amount),
         Value::Switch(switch) => switch.to_string(),
         Value::List(items) => {
             format!("[{}]", items.iter().map(|item| quote(item)).collect::<Vec<_>>().join(", "))
@@ -215,6 +237,9 @@ providers.local.base_url = "http://me:***@localhost:11434/v1"  # ~/.config/ikiga
 # providers.local.api_key_env is not set: no key is sent
 # providers.local.allow_http is not set: a key is sent to another machine over https only
 
+# Model facts
+# [models."provider/name"] is not set: servers and a built-in table know most models
+
 # Permissions
 mode = "read"                 # --mode
 sandbox.network = false       # default
@@ -233,6 +258,10 @@ max_tool_turns = 50      # default
 max_output_size = 51200  # default
 max_requests = 300       # default
 
+# Money
+# max_cost is not set: a message may cost any amount
+# max_session_cost is not set: a session may cost any amount
+
 # Agents and mail
 max_agents = 5        # PROJECT:1
 max_depth = 4         # default
@@ -247,7 +276,7 @@ history_size = 10000                              # default
     #[test]
     fn without_sources_every_setting_is_listed_or_marked_unset() {
         let listing = world().without_variable("HOME").listing();
-        for setting in table::all() {
+        for setting in table::all().filter(|setting| !setting.is_per_model()) {
             let key = setting.key.replace("NAME", "openai");
             let is_listed = |line: &str| {
                 line.starts_with(&format!("{key} = "))

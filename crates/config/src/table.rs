@@ -2,7 +2,7 @@
 //! projects and `ikigai config` all derive from it.
 
 use crate::value::Kind;
-use crate::{model_name, providers, secret_url, value};
+use crate::{model_name, providers, secret_url, toml_layer, value};
 
 /// One setting.
 #[derive(Debug)]
@@ -45,6 +45,7 @@ pub(crate) struct Group {
 pub(crate) const NAME: &str = "NAME";
 
 const PROVIDERS: &str = "providers.";
+const MODELS: &str = "models.";
 
 pub(crate) const GROUPS: &[Group] = &[
     Group {
@@ -80,6 +81,19 @@ pub(crate) const GROUPS: &[Group] = &[
                 default: Preset::Absent("a key is sent to another machine over https only"),
                 project: ProjectMay::Nothing,
             },
+        ],
+    },
+    Group {
+        heading: "Model facts",
+        settings: &[
+            fact("models.NAME.context_window", TOKENS),
+            fact("models.NAME.max_output", TOKENS),
+            fact("models.NAME.input", PRICE),
+            fact("models.NAME.output", PRICE),
+            fact("models.NAME.cached", PRICE),
+            fact("models.NAME.cache_write", PRICE),
+            fact("models.NAME.images", Kind::Switch),
+            fact("models.NAME.effort", Kind::Switch),
         ],
     },
     Group {
@@ -150,6 +164,13 @@ pub(crate) const GROUPS: &[Group] = &[
         ],
     },
     Group {
+        heading: "Money",
+        settings: &[
+            cost_limit("max_cost", "a message may cost any amount"),
+            cost_limit("max_session_cost", "a session may cost any amount"),
+        ],
+    },
+    Group {
         heading: "Agents and mail",
         settings: &[
             limit("max_agents", "20", 1, 10_000),
@@ -192,7 +213,31 @@ const fn limit(key: &'static str, default: &'static str, least: u64, most: u64) 
     }
 }
 
+/// Tokens of a model: more than any model has.
+const TOKENS: Kind = Kind::Number { least: 1, most: 1_000_000_000 };
+
+/// Dollars per million tokens: more than any model costs.
+const PRICE: Kind = Kind::Dollars { least: 0, most: 1_000_000_000_000 };
+
+/// A fact about a model, which counts more than what servers say. A project could hide what its
+/// agents cost.
+const fn fact(key: &'static str, kind: Kind) -> Setting {
+    let default = Preset::Absent("servers and a built-in table know most models");
+    Setting { key, kind, default, project: ProjectMay::Nothing }
+}
+
+/// A limit in dollars, which a project may lower.
+const fn cost_limit(key: &'static str, meaning: &'static str) -> Setting {
+    let kind = Kind::Dollars { least: 1, most: 1_000_000_000_000 };
+    Setting { key, kind, default: Preset::Absent(meaning), project: ProjectMay::Lower }
+}
+
 impl Setting {
+    /// Whether this setting exists for each model.
+    pub(crate) fn is_per_model(&self) -> bool {
+        self.key.starts_with(MODELS)
+    }
+
     /// Whether this setting exists for each provider.
     pub(crate) fn is_per_provider(&self) -> bool {
         self.key.starts_with(PROVIDERS)
@@ -215,7 +260,27 @@ pub(crate) fn find(key: &str) -> Option<&'static Setting> {
 pub(crate) fn is_group(key: &str) -> bool {
     let beneath =
         |setting: &Setting| setting.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
-    key.strip_prefix(PROVIDERS).is_some_and(|name| !name.contains('.')) || all().any(beneath)
+    let is_of = |kind: &str| key.strip_prefix(kind).is_some_and(|name| !name.is_empty());
+    let is_provider = is_of(PROVIDERS) && key.matches('.').count() == 1;
+    is_provider || (is_of(MODELS) && is_model(&key[MODELS.len()..])) || all().any(beneath)
+}
+
+/// Whether this is one segment of a key: bare, or quoted because it contains other characters.
+fn is_model(segment: &str) -> bool {
+    match segment.strip_prefix('"') {
+        Some(rest) => rest.ends_with('"'),
+        None => !segment.contains('.'),
+    }
+}
+
+/// The model's name, as it is written in a key such as `models."openai/gpt-5".input`.
+pub(crate) fn model_of(key: &str) -> Option<&str> {
+    Some(key.strip_prefix(MODELS)?.rsplit_once('.')?.0)
+}
+
+/// The key of a fact about a model.
+pub(crate) fn model_key(label: &str, field: &str) -> String {
+    toml_layer::join(&toml_layer::join("models", label), field)
 }
 
 /// The provider's name in a key such as `providers.openai.kind`.
@@ -258,7 +323,7 @@ mod tests {
     /// `tools.enabled` and lower `max_…`.
     #[test]
     fn a_project_may_do_what_the_contract_says() {
-        for setting in all() {
+        for setting in all().filter(|setting| !setting.is_per_model()) {
             let last = setting.key.rsplit('.').next().unwrap();
             let allowed = match setting.project {
                 ProjectMay::Choose => setting.key == "model",

@@ -138,7 +138,7 @@ impl Reader<'_> {
 }
 
 /// A quoted name stays quoted: `"mail.notify" = …` does not set `mail.notify`.
-fn join(prefix: &str, name: &str) -> String {
+pub(crate) fn join(prefix: &str, name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name =
         if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quote(name) };

@@ -18,6 +18,8 @@ pub(crate) enum Value {
     Text(String),
     Url(SecretUrl),
     Number(u64),
+    /// An amount of money in micro-dollars.
+    Dollars(u64),
     Switch(bool),
     List(Vec<String>),
     Rules(Vec<RuleEntry>),
@@ -30,6 +32,12 @@ pub(crate) enum Kind {
     Text(fn(&str) -> Result<Value, ValueError>),
     Choice(&'static [&'static str]),
     Number {
+        least: u64,
+        most: u64,
+    },
+    /// An amount of money, given in dollars with at most six decimals; the limits are in
+    /// micro-dollars.
+    Dollars {
         least: u64,
         most: u64,
     },
@@ -67,6 +75,7 @@ impl Kind {
                 }
                 in_range(text.parse().ok(), text, *least, *most)
             }
+            Kind::Dollars { least, most } => dollars(text, *least, *most),
             Kind::Switch => match text {
                 "true" => Ok(Value::Switch(true)),
                 "false" => Ok(Value::Switch(false)),
@@ -96,6 +105,12 @@ impl Kind {
                 let number = u64::from_str_radix(number.as_str(), number.radix()).ok();
                 in_range(number, &shown, *least, *most)
             }
+            (Kind::Dollars { least, most }, DeValue::Float(amount)) => {
+                dollars(amount.as_str(), *least, *most)
+            }
+            (Kind::Dollars { least, most }, DeValue::Integer(amount)) if amount.radix() == 10 => {
+                dollars(amount.as_str(), *least, *most)
+            }
             (Kind::Switch, DeValue::Boolean(switch)) => Ok(Value::Switch(*switch)),
             (Kind::List(check), DeValue::Array(items)) => return read_list(items, check, lines),
             (Kind::Tools, DeValue::Array(items)) => {
@@ -106,6 +121,7 @@ impl Kind {
                 Kind::Text(_)
                 | Kind::Choice(_)
                 | Kind::Number { .. }
+                | Kind::Dollars { .. }
                 | Kind::Switch
                 | Kind::List(_)
                 | Kind::Tools,
@@ -121,6 +137,7 @@ impl Kind {
             Kind::Text(_) => "a string".to_owned(),
             Kind::Choice(allowed) => format!("one of {}", allowed.join(", ")),
             Kind::Number { least, most } => format!("a whole number from {least} to {most}"),
+            Kind::Dollars { .. } => "an amount in dollars such as 2.50".to_owned(),
             Kind::Switch => "true or false".to_owned(),
             Kind::List(_) | Kind::Tools => LIST.to_owned(),
             Kind::Rules => "a list of tables [[rules]]".to_owned(),
@@ -188,6 +205,40 @@ pub(crate) fn choose(text: &str, allowed: &'static [&'static str]) -> Result<Val
     }
 }
 
+/// Reads an amount in dollars exactly: money is counted in whole micro-dollars.
+fn dollars(text: &str, least: u64, most: u64) -> Result<Value, ValueError> {
+    match micro_dollars(text).filter(|amount| (least..=most).contains(amount)) {
+        Some(amount) => Ok(Value::Dollars(amount)),
+        None => Err(ValueError::NoDollars {
+            shown: excerpt(text),
+            least: render_dollars(least),
+            most: render_dollars(most),
+        }),
+    }
+}
+
+/// An amount with at most six decimals.
+fn micro_dollars(text: &str) -> Option<u64> {
+    const DECIMALS: usize = 6;
+    let text = text.strip_prefix('+').unwrap_or(text).replace('_', "");
+    let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
+    let are_digits =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !are_digits(whole) || !are_digits(part) || part.len() > DECIMALS {
+        return None;
+    }
+    format!("{whole}{part:0<DECIMALS$}").parse().ok()
+}
+
+/// An amount as it is written in a file.
+pub(crate) fn render_dollars(micro_dollars: u64) -> String {
+    let text = format!("{}.{:06}", micro_dollars / 1_000_000, micro_dollars % 1_000_000);
+    let short = text.trim_end_matches('0');
+    // TOML needs a digit behind the point, and money usually has two.
+    let decimals = short.len() - short.find('.').unwrap_or(0) - 1;
+    format!("{short}{}", "0".repeat(2_usize.saturating_sub(decimals)))
+}
+
 fn is_whole_number(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -198,5 +249,42 @@ fn in_range(number: Option<u64>, shown: &str, least: u64, most: u64) -> Result<V
     match number {
         Some(number) if (least..=most).contains(&number) => Ok(Value::Number(number)),
         Some(_) | None => Err(ValueError::OutOfRange { shown: excerpt(shown), least, most }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_in_dollars_is_read_exactly_and_written_back() {
+        for (text, amount, written) in [
+            ("2", 2_000_000, "2.00"),
+            ("2.5", 2_500_000, "2.50"),
+            ("+0.075", 75_000, "0.075"),
+            ("0.000001", 1, "0.000001"),
+            ("1_000.10", 1_000_100_000, "1000.10"),
+            ("0", 0, "0.00"),
+        ] {
+            assert_eq!(micro_dollars(text), Some(amount), "{text}");
+            assert_eq!(render_dollars(amount), written);
+            assert_eq!(micro_dollars(written), Some(amount));
+        }
+        for text in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "-1",
+            "1e3",
+            "inf",
+            "nan",
+            "0.0000001",
+            "1,5",
+            "$2",
+            "9".repeat(30).as_str(),
+        ] {
+            assert_eq!(micro_dollars(text), None, "{text}");
+        }
     }
 }
