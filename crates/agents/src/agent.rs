@@ -146,6 +146,9 @@ pub(crate) struct Agent {
     pub(crate) queued: Arc<AtomicBool>,
     /// The user's answers to the approval requests of the current turn.
     pub(crate) answers: mpsc::Receiver<ApprovalAnswer>,
+    /// How many attempts of the latest request came to nothing before the response that was
+    /// recorded, although they may have been billed.
+    pub(crate) lost_attempts: u32,
     /// The open approval request.
     pub(crate) question: OpenQuestion,
     /// Interrupts the current turn. Every turn gets a new token.
@@ -171,6 +174,7 @@ impl Agent {
             queued: Arc::new(AtomicBool::new(true)),
             // No approval is requested outside a turn.
             answers: mpsc::channel(1).1,
+            lost_attempts: 0,
             question: OpenQuestion::default(),
             interrupt: CancellationToken::new(),
         }

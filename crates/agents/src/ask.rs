@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ikigai_providers::{Fault, Progress, Request, Response, ToolUse};
+use ikigai_store::StoreError;
 use ikigai_tools::Mode;
 use tracing::{debug, info, warn};
 
@@ -22,9 +23,32 @@ pub(crate) enum RequestOutcome {
 }
 
 impl Agent {
-    /// Asks the model what to do next. Text is emitted as it arrives.
-    pub(crate) async fn ask(&mut self, tool_use: ToolUse) -> RequestOutcome {
+    /// Asks the model what to do next. Text is emitted as it arrives. What came to nothing and may
+    /// have been billed is accounted for.
+    pub(crate) async fn ask(&mut self, tool_use: ToolUse) -> Result<RequestOutcome, StoreError> {
         self.refresh();
+        let mut open_attempts = 0;
+        let outcome = self.send(tool_use, &mut open_attempts).await;
+        let reported = match &outcome {
+            RequestOutcome::Answered(response) if response.tokens.is_some() => {
+                // The table is small, and the request took longer than reading it.
+                self.model().facts.looked_up().await;
+                1
+            }
+            RequestOutcome::Answered(_)
+            | RequestOutcome::Interrupted(_)
+            | RequestOutcome::Failed(_) => 0,
+        };
+        self.lost_attempts = open_attempts.saturating_sub(reported);
+        if reported == 0 && self.lost_attempts > 0 {
+            let lost = std::mem::take(&mut self.lost_attempts);
+            self.settle_request(lost).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Sends a request. `open_attempts` counts the attempts that may be billed.
+    async fn send(&self, tool_use: ToolUse, open_attempts: &mut u32) -> RequestOutcome {
         let (model, interrupt) = (self.model(), self.interrupt.clone());
         let agent = &self.id().to_string();
         let log = self.log();
@@ -38,6 +62,8 @@ impl Agent {
         };
         let mut arrived = String::new();
         let mut on_progress = |progress: Progress<'_>| match progress {
+            Progress::Sending => *open_attempts += 1,
+            Progress::Refused => *open_attempts = open_attempts.saturating_sub(1),
             Progress::Text(text) => {
                 arrived.push_str(text);
                 self.emit(EventKind::TextDelta(text.to_owned()));
@@ -71,6 +97,7 @@ impl Agent {
     async fn while_preparing<T>(&self, asked: impl Future<Output = T>) -> T {
         let get_ready = async {
             tokio::time::sleep(PREPARE_DELAY).await;
+            self.model().facts.look_up();
             let toolbox = self.toolbox();
             if toolbox.permissions.mode() == Mode::Work && toolbox.runs_commands() {
                 self.context().get_ready().await;
@@ -78,6 +105,8 @@ impl Agent {
             std::future::pending().await
         };
         tokio::select! {
+            // The request comes first: nothing that is only prepared may delay it.
+            biased;
             answer = asked => answer,
             never = get_ready => never,
         }

@@ -186,6 +186,17 @@ impl Agent {
         Ok(ended.sleep)
     }
 
+    /// Notes that the latest request is over without a report, and that `lost` attempts of it may
+    /// have been billed.
+    pub(crate) async fn settle_request(&mut self, lost: u32) -> Result<(), StoreError> {
+        self.with_retry(|agent| {
+            let (lease, id) = agent.lease_and_id()?;
+            let store = agent.seat.store.clone();
+            Ok(async move { store.settle_request(lease, id, lost).await })
+        })
+        .await
+    }
+
     /// Notifies the agent of new mail that would wake it. Returns whether there was any.
     pub(crate) async fn announce_mail(&mut self) -> Result<bool, StoreError> {
         let notification = self

@@ -1,7 +1,7 @@
 //! A response as log messages.
 
 use ikigai_conversation::{NewMessage, ResponseId, Usage};
-use ikigai_providers::{Response, Tokens};
+use ikigai_providers::{Prices, Response, Tokens};
 use uuid::Uuid;
 
 use crate::agent::Model;
@@ -15,10 +15,12 @@ pub(crate) struct ResponseMessages {
 }
 
 impl ResponseMessages {
+    /// `lost` attempts of the request came to nothing, and may have been billed.
+    ///
     /// If there are calls, text of only white space is dropped: it has no meaning, and no provider
     /// accepts it. The provider's extras go with the first message. They may refer to positions in
     /// the text, so with extras the text has to stay.
-    pub(crate) fn of(response: Response, model: &Model) -> ResponseMessages {
+    pub(crate) fn of(response: Response, model: &Model, lost: u32) -> ResponseMessages {
         let id = new_response();
         let response = response.of_origin(model.origin());
         let calls = response
@@ -37,8 +39,13 @@ impl ResponseMessages {
                 (None, None) => {}
             }
         }
-        let usage =
-            response.tokens.map(|tokens| NewMessage::usage(usage(tokens, &model.label, id)));
+        let usage = response.tokens.map(|tokens| {
+            let tokens = bounded(tokens);
+            let prices = model.facts.now().prices;
+            let cost = prices.map(|prices: Prices| prices.cost(&tokens).min(MAX));
+            let unreported = Some(lost).filter(|lost| *lost > 0);
+            NewMessage::usage(Usage { cost, unreported, ..usage(tokens, &model.label, id) })
+        });
         ResponseMessages { messages: usage.into_iter().chain(text).collect(), calls }
     }
 }
@@ -48,14 +55,29 @@ pub(crate) fn new_response() -> ResponseId {
     ResponseId::new(Uuid::now_v7().simple().to_string())
 }
 
+/// A server may report anything, but sums over a session must not overflow.
+const MAX: u64 = 1_000_000_000_000;
+
+fn bounded(tokens: Tokens) -> Tokens {
+    let bound = |count: Option<u64>| count.map(|count| count.min(MAX));
+    Tokens {
+        input: tokens.input.min(MAX),
+        output: tokens.output.min(MAX),
+        cache_read: bound(tokens.cache_read),
+        cache_write: bound(tokens.cache_write),
+        reasoning: bound(tokens.reasoning),
+    }
+}
+
 fn usage(tokens: Tokens, model: &str, response: ResponseId) -> Usage {
-    /// A server may report anything, but sums over a session must not overflow.
-    const MAX: u64 = 1_000_000_000_000;
     Usage {
-        input_tokens: tokens.input.min(MAX),
-        output_tokens: tokens.output.min(MAX),
-        cache_read_tokens: tokens.cache_read.map(|count| count.min(MAX)),
-        cache_write_tokens: tokens.cache_write.map(|count| count.min(MAX)),
+        input_tokens: tokens.input,
+        output_tokens: tokens.output,
+        cache_read_tokens: tokens.cache_read,
+        cache_write_tokens: tokens.cache_write,
+        reasoning_tokens: tokens.reasoning,
+        cost: None,
+        unreported: None,
         model: model.to_owned(),
         response,
     }

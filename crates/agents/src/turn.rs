@@ -37,7 +37,7 @@ impl Agent {
                 true => ToolUse::Auto,
                 false => ToolUse::None,
             };
-            let response = match self.ask(tool_use).await {
+            let response = match self.ask(tool_use).await? {
                 RequestOutcome::Answered(response) => response,
                 RequestOutcome::Interrupted(arrived) => {
                     return self.end_by_interrupt(arrived).await;
@@ -54,7 +54,7 @@ impl Agent {
             let limit = Some(self.limits().tool_turns).filter(|limit| *limit == with_calls);
             let response = response.with_call_ids_not_in(&self.call_ids());
             let text = response.text.clone();
-            let messages = ResponseMessages::of(response, self.model());
+            let messages = ResponseMessages::of(response, self.model(), self.lost_attempts);
             requests = match self.run_calls(messages, limit).await? {
                 CallsEnd::All => Requests::Granted,
                 CallsEnd::BudgetUsedUp => Requests::UsedUp,
@@ -83,7 +83,7 @@ impl Agent {
                 (StopReason::Error, Ending::Failed(error.clone()), Some(error))
             }
         };
-        let messages = ResponseMessages::of(response, self.model()).messages;
+        let messages = ResponseMessages::of(response, self.model(), self.lost_attempts).messages;
         let sleep = self.record_end(messages, ending).await?;
         Ok(Turn { done: TurnEnd { stop, text, error, can_continue: false }, sleep })
     }

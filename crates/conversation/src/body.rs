@@ -215,6 +215,13 @@ data! {
         cache_read_tokens: Option<u64> = "Option::is_none",
         /// How many of those sent were written to a cache, if the provider reports it.
         cache_write_tokens: Option<u64> = "Option::is_none",
+        /// How many of those received were reasoning, if the provider reports it.
+        reasoning_tokens: Option<u64> = "Option::is_none",
+        /// What the response cost, in micro-dollars; `None` if the price is not known.
+        cost: Option<u64>,
+        /// How many earlier attempts of the request were lost after the server had accepted them,
+        /// and may have been billed.
+        unreported: Option<u32> = "Option::is_none",
         /// The model that answered.
         model: String,
         /// The response.

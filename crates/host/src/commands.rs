@@ -6,6 +6,7 @@ mod lists;
 mod mail;
 mod model;
 mod undo;
+mod usage;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(crate) use lists::token_count;
 pub use lists::{session_summary, tool_summary};
 pub use mail::mail_reply;
 pub use undo::{relative_path, undo_report};
+pub use usage::usage_table;
 
 impl OpenSession {
     /// Carries out a command.
@@ -54,7 +56,7 @@ impl OpenSession {
             Command::Agents => self.agents().await.map(Reply::Agents).map_err(refusal),
             Command::Sessions => self.sessions().await,
             Command::Tools => Ok(self.tools()),
-            Command::Usage => self.usage().await,
+            Command::Usage { by } => self.usage(by).await,
             Command::Config => Ok(Reply::Config(self.environment().settings.render())),
             Command::Export { file } => self.export(&agent, &file).await,
             Command::ListFiles => self.list_files().await,

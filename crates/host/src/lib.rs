@@ -11,7 +11,7 @@
 //! | [`OpenSession::execute`] | carries out every command | `commands.rs`, `commands/` |
 //! | [`AgentSlot::watch_agents`] | reports the agents of the session after every change | `agents.rs` |
 //! | [`permissions()`], [`Roots`] | what agents may touch | `permissions.rs`, `roots.rs`, `lookup.rs`, `secret_names.rs` |
-//! | [`connect`], [`connect_again`] | the configured model | `model.rs` |
+//! | [`connect`], [`connect_again`] | the configured model | `model.rs`, `model_facts.rs` |
 //! | [`open_database`] | the database, and where its file is allowed to be | `database.rs` |
 //! | [`TemporaryFolder`], [`quarantine_folder`] | folders outside the working tree | `temporary.rs`, `quarantine.rs` |
 //!
@@ -62,6 +62,7 @@ mod commands;
 mod database;
 mod lookup;
 mod model;
+mod model_facts;
 mod permissions;
 mod quarantine;
 mod roots;
@@ -71,6 +72,7 @@ mod temporary;
 pub use clock::now;
 pub use commands::{
     PendingAnswer, mail_reply, relative_path, session_summary, tool_summary, undo_report,
+    usage_table,
 };
 pub use database::{open as open_database, open_at as open_database_at};
 pub use environment::{AGENT_VARIABLE, Environment, SESSION_VARIABLE, WatchdogProgram};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use ikigai_agents::Model;
 use ikigai_config::{ModelError, ModelSettings, WireFormat};
 use ikigai_providers::{
-    Anthropic, ChatCompletions, Client, Endpoint, Google, KnownFacts, Limits, ModelFacts, Provider,
-    Responses, Secret,
+    Anthropic, ChatCompletions, Client, Endpoint, Google, Limits, Provider, Responses, Secret,
 };
 
 use crate::environment::Environment;
+use crate::model_facts::known_facts;
 use crate::selection::last_model;
 
 /// The configured model. No connection is made yet.
@@ -54,7 +54,8 @@ pub fn connect_with(
         certificates: environment.variable("SSL_CERT_FILE").map(PathBuf::from),
     };
     let client = Arc::new(Client::new(endpoint, Limits::default()));
-    let facts = KnownFacts::new(ModelFacts::of(&chosen.name));
+    let facts =
+        known_facts(&environment.settings, &chosen.provider, &chosen.name, Some(&chosen.base_url));
     Model { client, name: chosen.name.clone(), label: chosen.label(), facts }
 }
 

@@ -3,7 +3,7 @@
 use ikigai_conversation::{Body, Decision};
 use ikigai_protocol::{
     ApprovalAnswer, ApprovalRequest, Command, CommandError, Event, EventKind, Nothing, QueuedUntil,
-    Reply,
+    Reply, UsageBy, UsageTable,
 };
 use ikigai_testkit::{Gate, ModelServer, Point, Reply as ModelReply};
 use serde_json::json;
@@ -22,7 +22,8 @@ async fn a_session_starts_with_the_first_message() {
     let home = Home::new(ModelServer::start([ModelReply::text("hello back")]));
     let mut session = home.open().await;
     assert_eq!(session.execute("0/", Command::Agents).await, Err(CommandError::NotStarted));
-    assert_eq!(session.execute("0/", Command::Usage).await, Ok(Reply::Usage(Vec::new())));
+    let usage = Command::Usage { by: UsageBy::Message };
+    assert_eq!(session.execute("0/", usage).await, Ok(Reply::Usage(UsageTable::default())));
     assert!(!session.session.slot().is_session_started());
     assert_eq!(session.ask("0/", "hello").await.text, "hello back");
     assert!(session.session.slot().is_session_started());

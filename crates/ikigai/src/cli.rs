@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use ikigai_protocol::UsageBy;
 
 /// A terminal coding agent in which agents are like processes and talk by mail.
 #[derive(Parser)]
@@ -123,6 +124,9 @@ pub(crate) enum Command {
     Quarantine(QuarantineArguments),
     /// Print an agent's log
     Log(LogArguments),
+    /// Show what requests to models used and cost
+    #[command(after_help = USAGE_EXAMPLES)]
+    Usage(UsageArguments),
     /// Check what ikigai needs, and say what to do about it
     Doctor,
     /// Show every setting, its value and where it came from
@@ -144,6 +148,7 @@ impl Command {
             Command::Mail(arguments) => !matches!(arguments.action, MailAction::Send { .. }),
             Command::Agents(arguments) => arguments.action.is_none(),
             Command::Sessions(_) | Command::Undo(_) | Command::Log(_) => true,
+            Command::Usage(_) => true,
             Command::Run(_) | Command::Tour | Command::Tools(_) | Command::Tool(_) => false,
             Command::Quarantine(_) | Command::Doctor | Command::Config => false,
             Command::Completions { .. } | Command::Man => false,
@@ -177,6 +182,15 @@ Examples:
 Every change by the tools file_write and file_edit is taken back, by all agents that worked for the
 message. A file that somebody has changed since is left alone and named. What was larger than 10 MB
 was not kept.";
+
+const USAGE_EXAMPLES: &str = "\
+Examples:
+  ikigai usage                    what each of your messages used and cost, over all agents
+  ikigai usage --by day           what was spent on each day, in all sessions
+  ikigai usage --by model --json  for scripts
+
+Costs are known for models with a price: from the configuration, or from a built-in table. Requests
+that were lost before their report, by an interrupt or a crash, are counted as unreported.";
 
 const QUARANTINE_EXAMPLES: &str = "\
 Examples:
@@ -325,6 +339,43 @@ pub(crate) struct LogArguments {
     /// Only messages after this one
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UsageArguments {
+    /// What each row is about
+    #[arg(long, value_name = "KIND", default_value = "message")]
+    pub(crate) by: UsageKind,
+    /// Print an array with one object per row
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a row of `ikigai usage` is about.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum UsageKind {
+    /// Your message, with all agents that worked for it
+    Message,
+    /// An agent
+    Agent,
+    /// A model
+    Model,
+    /// A session
+    Session,
+    /// A day, in UTC
+    Day,
+}
+
+impl From<UsageKind> for UsageBy {
+    fn from(kind: UsageKind) -> UsageBy {
+        match kind {
+            UsageKind::Message => UsageBy::Message,
+            UsageKind::Agent => UsageBy::Agent,
+            UsageKind::Model => UsageBy::Model,
+            UsageKind::Session => UsageBy::Session,
+            UsageKind::Day => UsageBy::Day,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -14,6 +14,7 @@ pub(crate) mod tool;
 pub(crate) mod tools;
 pub(crate) mod tour;
 pub(crate) mod undo;
+pub(crate) mod usage;
 pub(crate) mod watchdog;
 
 use std::io::Read;

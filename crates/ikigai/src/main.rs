@@ -61,6 +61,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Sessions(arguments) => command::sessions::run(&load()?, &arguments),
         Command::Undo(arguments) => command::undo::run(&load()?, &arguments),
         Command::Quarantine(arguments) => command::quarantine::run(&load()?, &arguments),
+        Command::Usage(arguments) => command::usage::run(&load()?, &arguments),
         Command::Log(arguments) => command::log::run(&load()?, &arguments),
         Command::Doctor => match load() {
             Ok(environment) => command::doctor::run(&environment),

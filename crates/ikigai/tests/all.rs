@@ -38,6 +38,7 @@ mod line_asking;
 mod log_command;
 mod mail_command;
 mod mail_tool;
+mod money;
 mod older_database;
 mod ownership;
 mod permissions;

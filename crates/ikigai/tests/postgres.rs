@@ -24,6 +24,8 @@ mod log_command;
 mod mail_command;
 #[path = "mail_tool.rs"]
 mod mail_tool;
+#[path = "money.rs"]
+mod money;
 #[path = "procs_beside.rs"]
 mod procs_beside;
 #[path = "procs_crashes.rs"]

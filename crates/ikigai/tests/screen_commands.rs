@@ -186,7 +186,7 @@ fn commands_that_tell_do_so() {
     let mut screen = Screen::start(&mut command(&workspace, &server), 100, 60);
     screen.asks("one", "● Answer to one.");
     screen.wait_until_idle();
-    screen.asks("/usage", "all (10 tokens in, 5 out)");
+    screen.asks("/usage", "1     10      0%       5     -");
     screen.asks("/agents", "* 0/ idle");
     screen.asks("/tools", "file_read   ");
     screen.asks("/sessions", "'ikigai --session ID' continues one");

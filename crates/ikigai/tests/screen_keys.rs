@@ -148,12 +148,24 @@ fn what_tab_would_offer_is_seen_while_one_types_and_takes_no_key() {
     screen.types(UP);
     wait_for_input(&screen, &["❯ tell"]);
     screen.types("\x15/usag");
-    wait_for_input(&screen, &["❯ /usag", "  /usage     Show the tokens used, by agent"]);
+    wait_for_input(
+        &screen,
+        &[
+            "❯ /usag",
+            "  /usage     Show the tokens used and their cost; also /usage agent, /usage day",
+        ],
+    );
     screen.types(ESCAPE);
     screen.wait_for("✗ interrupted");
     wait_for_input(&screen, &["❯ /usag"]);
     screen.types("e");
-    wait_for_input(&screen, &["❯ /usage", "  /usage     Show the tokens used, by agent"]);
+    wait_for_input(
+        &screen,
+        &[
+            "❯ /usage",
+            "  /usage     Show the tokens used and their cost; also /usage agent, /usage day",
+        ],
+    );
     screen.types("\r");
     wait_for_input(&screen, &["❯"]);
     screen.wait_for("❯ /usage");

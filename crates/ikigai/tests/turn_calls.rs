@@ -28,7 +28,7 @@ fn echoed(id: &str, text: &str, response: &str) -> [Value; 2] {
 }
 
 fn usage(format: Format, input: u64, output: u64, response: &str) -> Value {
-    let data = json!({"input_tokens": input, "output_tokens": output, "model": format.model(),
+    let data = json!({"input_tokens": input, "output_tokens": output, "cost": null, "model": format.model(),
         "response": response});
     json!(["usage", "", data])
 }
@@ -258,7 +258,7 @@ fn usage_has_the_sorts_of_tokens_that_the_provider_tells_apart() {
     let workspace = Workspace::new();
     workspace.run_model(&server, Format::Anthropic, ["go"]);
     let usage = json!(["usage", "", {"input_tokens": 15, "output_tokens": 9,
-        "cache_read_tokens": 7, "cache_write_tokens": 5, "model": "anthropic/scripted",
+        "cache_read_tokens": 7, "cache_write_tokens": 5, "cost": null, "model": "anthropic/scripted",
         "response": "r1"}]);
     assert_eq!(said(&workspace.log("0/")), log_of([&[user("go"), usage, answer("hi", "r1")]]));
 }

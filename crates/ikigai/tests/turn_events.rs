@@ -47,7 +47,7 @@ fn a_run_is_told_event_by_event() {
             text("I "),
             text("look."),
             json!({"type": "usage", "agent": "0/", "log": log[0], "input_tokens": 11,
-                "output_tokens": 12}),
+                "output_tokens": 12, "cached_tokens": 0, "cost_usd": null}),
             json!({"type": "tool_call", "agent": "0/", "log": log[1], "id": "c1", "name": "bash",
                 "arguments": arguments.to_string()}),
             json!({"type": "tool_result", "agent": "0/", "log": log[2], "id": "c1", "name": "bash",
@@ -59,7 +59,7 @@ fn a_run_is_told_event_by_event() {
             text("All "),
             text("done."),
             json!({"type": "usage", "agent": "0/", "log": log[5], "input_tokens": 13,
-                "output_tokens": 14}),
+                "output_tokens": 14, "cached_tokens": 0, "cost_usd": null}),
             done("stop", "All done."),
         ];
         assert_eq!(events, expected);
@@ -82,7 +82,7 @@ fn told_by(log: &[Value]) -> Vec<Value> {
                     "result": serde_json::from_str::<Value>(output).unwrap()})
             }
             "usage" => json!({"input_tokens": data["input_tokens"],
-                "output_tokens": data["output_tokens"]}),
+                "output_tokens": data["output_tokens"], "cached_tokens": 0, "cost_usd": null}),
             "notification" => json!({"text": message["content"]}),
             _ => return None,
         };

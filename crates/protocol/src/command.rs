@@ -4,6 +4,7 @@ use ikigai_conversation::{AgentId, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::approval::ApprovalAnswer;
+use crate::usage::UsageBy;
 
 /// A command with the agent that it concerns: the one that the user looks at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,8 +96,12 @@ pub enum Command {
     Sessions,
     /// List the tools that the agent has.
     Tools,
-    /// Show the tokens used, per agent.
-    Usage,
+    /// Show what requests to models used and cost.
+    Usage {
+        /// What each row is about.
+        #[serde(default)]
+        by: UsageBy,
+    },
     /// Show the settings in force.
     Config,
     /// Write the conversation to a new file.

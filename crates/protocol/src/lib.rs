@@ -11,7 +11,7 @@
 //! | [`ApprovalRequest`], [`ApprovalAnswer`] | a call that needs approval, and the decision | `approval.rs` |
 //! | [`Request`], [`Command`] | what the user wants to do | `command.rs` |
 //! | [`SlashCommand`] | a command as typed | `slash.rs` |
-//! | [`Reply`], [`CommandError`] | the outcome of a command | `reply.rs`, `agents.rs`, `undo.rs`, `error.rs` |
+//! | [`Reply`], [`CommandError`] | the outcome of a command | `reply.rs`, `agents.rs`, `undo.rs`, `usage.rs`, `error.rs` |
 //! | [`render_reply`] | a reply as text | `render.rs` |
 //! | [`TranscriptReducer`], [`Block`] | events and logs as the blocks that front ends show | `transcript.rs`, `block.rs` |
 //!
@@ -43,7 +43,9 @@ mod agents;
 mod error;
 mod reply;
 mod undo;
+mod usage;
 
+mod money;
 mod render;
 
 mod block;
@@ -59,18 +61,20 @@ pub use block::{
 pub use command::{Command, Request};
 pub use error::{CommandError, Nothing};
 pub use event::{Event, EventKind, EventSink, StartReason, StopReason, TurnEnd};
+pub use money::{dollars, render_dollars};
 pub use render::{
     render_agent, render_redo, render_reply, render_session, render_tokens, render_tools,
     render_undo,
 };
 pub use reply::{
-    AgentUsage, Inbox, Mail, MailSummary, ModelChoice, QueuedUntil, Reply, SessionSummary,
-    TokenCount, ToolSummary,
+    Inbox, Mail, MailSummary, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount,
+    ToolSummary,
 };
 pub use safe::{safe, safe_json};
 pub use slash::{SLASH_COMMANDS, SlashCommand, is_slash_command};
 pub use transcript::{MAIL_HELD, Recalled, TranscriptReducer, input_rejected};
 pub use undo::{FileOutcome, LeftReason, UndoReport};
+pub use usage::{UsageBy, UsageRow, UsageTable, render_count, render_usage};
 
 /// How many messages of a log are shown when an agent is opened: more than a user scrolls through,
 /// and few enough to load quickly.

@@ -6,9 +6,10 @@ use ikigai_conversation::AgentId;
 
 use crate::agents::{AgentSummary, Runner};
 use crate::reply::{
-    AgentUsage, Inbox, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount, ToolSummary,
+    Inbox, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount, ToolSummary,
 };
 use crate::undo::{FileOutcome, LeftReason, UndoReport};
+use crate::usage::render_usage;
 
 /// The text of a reply; `None` if there is nothing to show. Lists mark the agent of the request,
 /// and paths are shown relative to `directory`. The text may contain control characters from models
@@ -151,18 +152,6 @@ pub fn render_agent(agent: &AgentSummary) -> String {
 pub fn render_tokens(tokens: TokenCount) -> Option<String> {
     let TokenCount { input, output } = tokens;
     (input + output > 0).then(|| format!("({input} tokens in, {output} out)"))
-}
-
-fn render_usage(usage: &[AgentUsage]) -> String {
-    let all = usage.iter().fold(TokenCount::default(), |sum, agent| TokenCount {
-        input: sum.input + agent.tokens.input,
-        output: sum.output + agent.tokens.output,
-    });
-    let Some(all) = render_tokens(all) else { return "No tokens used yet".to_owned() };
-    let line = |usage: &AgentUsage| {
-        render_tokens(usage.tokens).map(|tokens| format!("{} {tokens}", usage.agent))
-    };
-    lines(usage.iter().filter_map(line).chain([format!("all {all}")]))
 }
 
 fn render_sessions(sessions: &[SessionSummary], more: usize) -> String {

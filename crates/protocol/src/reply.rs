@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::agents::AgentSummary;
 use crate::undo::UndoReport;
+use crate::usage::UsageTable;
 
 /// What a command did. [`render_reply`](crate::render_reply) makes the text that a user reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -74,8 +75,8 @@ pub enum Reply {
     },
     /// The tools that the agent has.
     Tools(Vec<ToolSummary>),
-    /// The tokens that each agent used; agents that used none are left out.
-    Usage(Vec<AgentUsage>),
+    /// What requests to models used and cost.
+    Usage(UsageTable),
     /// The settings, as `ikigai config` prints them.
     Config(String),
     /// The conversation was written to a file.
@@ -179,15 +180,6 @@ pub struct ToolSummary {
     pub required: Vec<String>,
     /// The names of its optional parameters.
     pub optional: Vec<String>,
-}
-
-/// The tokens that an agent used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AgentUsage {
-    /// The agent.
-    pub agent: AgentId,
-    /// The tokens.
-    pub tokens: TokenCount,
 }
 
 /// Tokens sent and received.

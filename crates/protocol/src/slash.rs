@@ -4,6 +4,7 @@ use ikigai_conversation::Mode;
 
 use crate::command::Command;
 use crate::error::CommandError;
+use crate::usage::UsageBy;
 
 /// A slash command as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub const SLASH_COMMANDS: &[(&str, &str)] = &[
     ("mode", "Show the mode, or change it: /mode read, /mode work, /mode full"),
     ("undo", "Undo file changes from your last message"),
     ("redo", "Redo what the last /undo undid"),
-    ("usage", "Show the tokens used, by agent"),
+    ("usage", "Show the tokens used and their cost; also /usage agent, /usage day"),
     ("copy", "Copy the last answer to the clipboard"),
     ("config", "Show the settings in force"),
     ("exit", "Leave; 'ikigai -c' continues the session"),
@@ -81,7 +82,9 @@ impl SlashCommand {
                 "/undo, without arguments. 'ikigai undo --list' shows what can be undone",
             )?,
             "redo" => alone(Command::Redo, "/redo, without arguments")?,
-            "usage" => Command::Usage,
+            "usage" => Command::Usage {
+                by: optional().map_or(Ok(UsageBy::default()), |word| parse_by(&word))?,
+            },
             "config" => Command::Config,
             _ => return Err(CommandError::Usage(unknown_command(name))),
         }))
@@ -100,6 +103,10 @@ fn parse_mode(word: &str) -> Result<Mode, CommandError> {
             "There is no mode '{word}'. The modes are read, work and full: /mode work"
         ))
     })
+}
+
+fn parse_by(word: &str) -> Result<UsageBy, CommandError> {
+    UsageBy::parse(word).ok_or_else(|| usage_error("/usage [message|agent|model|session|day]"))
 }
 
 fn usage_error(usage: &str) -> CommandError {
@@ -153,6 +160,9 @@ mod tests {
         check("/fork  fix it ", Ok(Command::Fork { prompt: Some("fix it".to_owned()) }));
         check("/mode full", Ok(Command::Mode { mode: Some(Mode::Full) }));
         check("/agent", Err("Usage: /agent ID. /agents lists all agents"));
+        check("/usage", Ok(Command::Usage { by: UsageBy::Message }));
+        check("/usage day", Ok(Command::Usage { by: UsageBy::Day }));
+        check("/usage x", Err("Usage: /usage [message|agent|model|session|day]"));
         check("/redo 3", Err("Usage: /redo, without arguments"));
         let modes = "There is no mode 'x'. The modes are read, work and full: /mode work";
         check("/mode x", Err(modes));

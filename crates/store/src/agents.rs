@@ -94,26 +94,6 @@ impl Store {
         self.read(move |unit| all(unit, sessions::key_of(unit, &session)?)).await
     }
 
-    /// The tokens that each agent of a session has used so far, in the order of ids.
-    pub async fn tokens(&self, session: SessionId) -> Result<Vec<(AgentId, Tokens)>, StoreError> {
-        self.read(move |unit| {
-            let session = sessions::key_of(unit, &session)?;
-            let sum_of = |field| unit.dialect().sum_of("m.data", field);
-            let sql = format!(
-                "SELECT a.id, {}, {} FROM agents a JOIN messages m ON m.agent = a.key
-                WHERE a.session = ?1 AND m.kind = 'usage' GROUP BY a.key",
-                sum_of("input_tokens"),
-                sum_of("output_tokens")
-            );
-            let mut tokens: Vec<(AgentId, Tokens)> = unit.rows(&sql, params![session], |row| {
-                Ok((row.get(0)?, Tokens { input: row.get(1)?, output: row.get(2)? }))
-            })?;
-            tokens.sort_by(|a, b| a.0.cmp(&b.0));
-            Ok(tokens)
-        })
-        .await
-    }
-
     /// Adds a top-level agent, which is idle.
     pub async fn add_agent(
         &self,

@@ -49,15 +49,4 @@ impl Dialect {
             Dialect::Postgres => "sha256(path)",
         }
     }
-
-    /// The sum of an integer field in the JSON of `column`.
-    pub(crate) fn sum_of(self, column: &str, field: &str) -> String {
-        match self {
-            Dialect::Sqlite => format!("sum({column} ->> '{field}')"),
-            // By a pattern, because PostgreSQL's JSON type refuses texts with an escaped NUL.
-            Dialect::Postgres => {
-                format!("sum(substring({column} from '\"{field}\":(\\d{{1,15}})')::bigint)::bigint")
-            }
-        }
-    }
 }

@@ -5,6 +5,7 @@ use ikigai_conversation::{AgentId, NewMessage};
 use crate::agents::{AgentRow, living_top_level};
 use crate::error::StoreError;
 use crate::refusal::Refusal;
+use crate::spending;
 use crate::sql::params;
 use crate::steps::{Actor, NamedAgent, Outcome, PerformedStep, resolve};
 use crate::unit::Unit;
@@ -55,6 +56,7 @@ fn refusal(
 /// Marks an agent and its descendants dead, and removes what only the living have. Deeper agents
 /// come first in the list.
 fn end_tree(unit: &Unit<'_>, victim: &AgentRow) -> Result<Vec<AgentId>, StoreError> {
+    spending::lose_open(unit, victim)?;
     // Ids consist of digits and slashes, so they contain no special characters of a pattern.
     let sql =
         "UPDATE agents SET state = 'dead', notification_pending = 0, owes_report = 0, in_turn = 0

@@ -15,6 +15,7 @@ use crate::log::{AppendOutcome, Input};
 use crate::process::Process;
 use crate::roots::{self, RootFolder};
 use crate::sessions::{self, Location};
+use crate::spending;
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -216,6 +217,7 @@ fn claim(
     let epoch = unit.row(sql, params, |row| row.get(0))?.unwrap_or(1);
     // Waits of the old process are over: their calls are closed when the log is loaded.
     waits::abandon_tree(unit, &agent)?;
+    spending::lose_open(unit, &agent)?;
     Ok(Lease { session, top: top.clone(), epoch })
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by
 //! subject: `sessions.rs`, `roots.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`,
-//! `waking.rs`, `work.rs`, `causes.rs`, `files.rs`, `undos.rs`, `copies.rs` with `tables.rs`; and
+//! `waking.rs`, `work.rs`, `causes.rs`, `spending.rs`, `files.rs`, `undos.rs`, `copies.rs` with `tables.rs`; and
 //! `steps.rs` with its steps: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`, `reports.rs`.
 //!
 //! # Invariants
@@ -43,6 +43,7 @@ mod queue;
 mod reports;
 mod roots;
 mod sessions;
+mod spending;
 mod steps;
 mod undos;
 mod waits;
@@ -79,6 +80,7 @@ pub use process::Process;
 pub use refusal::Refusal;
 pub use roots::RootFolder;
 pub use sessions::{Budget, Location, Session};
+pub use spending::{Cause, Spending, Spent};
 pub use steps::{AgentAddress, NamedAgent, Outcome, Step, StepRecord};
 pub use store::{Options, Store};
 pub use undos::{ChangeId, ChangeOutcome, Direction, StoredChange, Undo, UndoEntry, UndoStart};

@@ -8,6 +8,7 @@ use crate::error::StoreError;
 use crate::forks::start_turn;
 use crate::leases::{Lease, fence};
 use crate::sessions::{self, Budget};
+use crate::spending;
 use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
@@ -181,7 +182,11 @@ impl Next {
             Next::Permission => set_state(unit, agent, State::Asking).map(|()| Requests::Granted),
             Next::Request => {
                 set_state(unit, agent, State::Waiting)?;
-                sessions::take_request(unit, agent.session)
+                let requests = sessions::take_request(unit, agent.session)?;
+                if requests == Requests::Granted {
+                    spending::open(unit, agent)?;
+                }
+                Ok(requests)
             }
         }
     }
@@ -237,6 +242,9 @@ pub(crate) fn append(
         params![agent.key, body.kind().name(), content, body.data_json(), unit.now().as_millis()],
     )?;
     unit.touch(agent.session);
+    if let Body::Usage(usage) = &body {
+        spending::report(unit, agent, usage)?;
+    }
     Ok(Message {
         id: message_id(id)?,
         agent: agent.id.clone(),

@@ -91,7 +91,7 @@ pub(crate) const TABLES: &[Table] = &[
         key: Some("key"),
         references: "session:sessions inherits:agents inherits_up_to:messages cause:causes turn_start:messages",
         text: "id name state model machine directory task last_error",
-        numbers: "next_child notification_pending mail_held owes_report created_at in_turn",
+        numbers: "next_child notification_pending mail_held owes_report created_at in_turn asked",
         ..Table::new("agents", Owner::Session("session"))
     },
     Table {
@@ -131,6 +131,13 @@ pub(crate) const TABLES: &[Table] = &[
         numbers: "new_folders created_at before_mode after_mode",
         bytes: "path before after",
         ..Table::new("changes", Owner::Cause("cause"))
+    },
+    Table {
+        key: Some("key"),
+        references: "agent:agents cause:causes",
+        text: "model",
+        numbers: "requests unreported input_tokens cached_tokens output_tokens cost created_at",
+        ..Table::new("spending", Owner::Agent("agent"))
     },
     Table {
         references: "agent:agents message:messages",

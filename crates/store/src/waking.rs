@@ -13,6 +13,7 @@ use crate::forks::start_turn;
 use crate::leases::{Lease, fence};
 use crate::log::{append, append_all};
 use crate::reports;
+use crate::spending;
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -152,6 +153,7 @@ impl Store {
             let Some(message) = tell(unit, &agent, render)? else { return Ok(None) };
             start_turn(unit, &agent, message.id)?;
             set_state(unit, &agent, State::Waiting)?;
+            spending::open(unit, &agent)?;
             let sql = "UPDATE sessions SET requests_left = requests_left - 1 WHERE key = ?1";
             unit.run(sql, params![agent.session])?;
             Ok(Some(message))
@@ -223,7 +225,7 @@ fn tell(
 
 /// Notes how a turn ended.
 fn note_end(unit: &Unit<'_>, agent: &AgentRow, ending: &Ending) -> Result<(), StoreError> {
-    let sql = "UPDATE agents SET in_turn = 0, last_error = ?2,
+    let sql = "UPDATE agents SET in_turn = 0, asked = 0, last_error = ?2,
             mail_held = CASE WHEN ?2 IS NULL THEN mail_held ELSE 1 END
         WHERE key = ?1";
     unit.run(sql, params![agent.key, ending.error()])

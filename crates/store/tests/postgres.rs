@@ -22,6 +22,8 @@ mod rewinds;
 mod roots;
 #[path = "suite/sessions.rs"]
 mod sessions;
+#[path = "suite/spending.rs"]
+mod spending;
 #[path = "suite/turns.rs"]
 mod turns;
 #[path = "suite/undos.rs"]

@@ -139,14 +139,20 @@ fn any_shown() -> impl Strategy<Value = ResultSummary> {
 }
 
 fn any_usage_body() -> impl Strategy<Value = Body> {
-    let tokens = (any::<u64>(), any::<u64>(), option::of(any::<u64>()), option::of(any::<u64>()));
-    (tokens, any_text(), any_response()).prop_map(|(tokens, model, response)| {
-        let (input_tokens, output_tokens, cache_read_tokens, cache_write_tokens) = tokens;
+    let some = || option::of(any::<u64>());
+    let tokens = (any::<u64>(), any::<u64>(), some(), some(), some());
+    let rest = (some(), option::of(any::<u32>()));
+    (tokens, rest, any_text(), any_response()).prop_map(|(tokens, rest, model, response)| {
+        let (input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, _) = tokens;
+        let (reasoning_tokens, (cost, unreported)) = (tokens.4, rest);
         Body::Usage(Usage {
             input_tokens,
             output_tokens,
             cache_read_tokens,
             cache_write_tokens,
+            reasoning_tokens,
+            cost,
+            unreported,
             model,
             response,
         })

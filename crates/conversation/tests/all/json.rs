@@ -46,11 +46,38 @@ fn each_kind_is_encoded_as_in_the_contract() {
             output_tokens: 2,
             cache_read_tokens: Some(8),
             cache_write_tokens: None,
+            reasoning_tokens: None,
+            cost: None,
+            unreported: None,
             model: "m".to_owned(),
             response: ResponseId::new("r1"),
         }),
-        r#""kind":"usage","content":"","data":{"input_tokens":10,"output_tokens":2,"cache_read_tokens":8,"model":"m","response":"r1"}"#,
+        r#""kind":"usage","content":"","data":{"input_tokens":10,"output_tokens":2,"cache_read_tokens":8,"cost":null,"model":"m","response":"r1"}"#,
     );
+}
+
+#[test]
+fn usage_has_what_it_cost_and_earlier_versions_stored_no_cost() {
+    let usage = |cost, unreported| {
+        NewMessage::usage(Usage {
+            input_tokens: 10,
+            output_tokens: 2,
+            cache_read_tokens: None,
+            cache_write_tokens: None,
+            reasoning_tokens: Some(1),
+            cost,
+            unreported,
+            model: "m".to_owned(),
+            response: ResponseId::new("r1"),
+        })
+    };
+    check(
+        usage(Some(1_234), Some(2)),
+        r#""kind":"usage","content":"","data":{"input_tokens":10,"output_tokens":2,"reasoning_tokens":1,"cost":1234,"unreported":2,"model":"m","response":"r1"}"#,
+    );
+    let earlier =
+        r#"{"input_tokens":10,"output_tokens":2,"reasoning_tokens":1,"model":"m","response":"r1"}"#;
+    assert_eq!(Body::from_parts("usage", earlier).unwrap(), usage(None, None).body);
 }
 
 /// Summaries are stored next to the data in the contract; logs of earlier versions have none.

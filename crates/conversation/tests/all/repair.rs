@@ -22,6 +22,9 @@ fn usage() -> NewMessage {
         output_tokens: 1,
         cache_read_tokens: None,
         cache_write_tokens: None,
+        reasoning_tokens: None,
+        cost: None,
+        unreported: None,
         model: "m".to_owned(),
         response: ResponseId::new("r"),
     })

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::AgentId;
 use ikigai_mail::relative_time;
-use ikigai_protocol::{AgentUsage, CommandError, Reply, SessionSummary, TokenCount, ToolSummary};
-use ikigai_store::{Session, StoreError, Tokens};
+use ikigai_protocol::{CommandError, Reply, SessionSummary, TokenCount, ToolSummary};
+use ikigai_store::{Session, Tokens};
 use ikigai_tools::Declaration;
 
 use super::refusal;
@@ -28,17 +28,6 @@ impl OpenSession {
         let mode = self.permissions.mode();
         let offered = settings::tools(&self.environment().settings).offered_in(mode);
         Reply::Tools(offered.declarations().map(tool_summary).collect())
-    }
-
-    /// The tokens used by each agent.
-    pub(super) async fn usage(&self) -> Result<Reply, CommandError> {
-        let tokens = match self.slot.store().tokens(self.slot.session()).await {
-            Err(StoreError::SessionNotFound(_)) => Vec::new(),
-            tokens => tokens.map_err(refusal)?,
-        };
-        let usage = |(agent, tokens)| AgentUsage { agent, tokens: token_count(tokens) };
-        let used = tokens.into_iter().map(usage);
-        Ok(Reply::Usage(used.filter(|usage| usage.tokens != TokenCount::default()).collect()))
     }
 
     /// The files of the working tree, except those that git ignores.

@@ -1,11 +1,12 @@
 //! `/model`: shows or changes the model of an agent.
 
 use ikigai_agents::Model;
+use ikigai_config::Settings;
 use ikigai_conversation::AgentId;
 use ikigai_protocol::{CommandError, ModelChoice, Reply};
-use ikigai_providers::{KnownFacts, ModelFacts};
 
 use crate::model::connect_chosen;
+use crate::model_facts::known_facts;
 use crate::open::OpenSession;
 
 impl OpenSession {
@@ -28,21 +29,23 @@ impl OpenSession {
         let environment = self.environment();
         let of_current = current.label.split('/').next().unwrap_or_default();
         match named.split_once('/') {
-            Some((provider, name)) if provider == of_current => Ok(renamed(current, name)),
+            Some((provider, name)) if provider == of_current => {
+                Ok(renamed(&environment.settings, current, name))
+            }
             Some(_) => Ok(connect_chosen(environment, &environment.settings.model_named(named)?)),
             None => match environment.settings.model_named(named) {
                 Ok(chosen) if chosen.provider != of_current => {
                     self.find_model(current, &chosen.label())
                 }
-                Ok(_) | Err(_) => Ok(renamed(current, named)),
+                Ok(_) | Err(_) => Ok(renamed(&environment.settings, current, named)),
             },
         }
     }
 }
 
-fn renamed(current: &Model, name: &str) -> Model {
+fn renamed(settings: &Settings, current: &Model, name: &str) -> Model {
     let provider = current.label.split('/').next().unwrap_or_default();
     let (client, label) = (current.client.clone(), format!("{provider}/{name}"));
-    let facts = KnownFacts::new(ModelFacts::of(name));
+    let facts = known_facts(settings, provider, name, settings.provider_address(provider));
     Model { client, name: name.to_owned(), label, facts }
 }

@@ -134,6 +134,9 @@ async fn a_full_fork_of_a_call_ends_before_the_response_that_called() {
         output_tokens: 1,
         cache_read_tokens: None,
         cache_write_tokens: None,
+        reasoning_tokens: None,
+        cost: None,
+        unreported: None,
         model: "m".to_owned(),
         response: response.clone(),
     };

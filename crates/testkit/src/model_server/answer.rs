@@ -15,6 +15,8 @@ pub(super) struct Answer {
     pub(super) finish: Option<String>,
     /// Tokens sent and received.
     pub(super) usage: (u64, u64),
+    /// How many of those sent came from a cache.
+    pub(super) cached: u64,
     /// A fault after all this.
     pub(super) error: Option<String>,
     pub(super) is_whole: bool,
@@ -23,7 +25,15 @@ pub(super) struct Answer {
 impl Default for Answer {
     fn default() -> Answer {
         let (text, calls) = (Vec::new(), Vec::new());
-        Answer { text, calls, finish: None, usage: (10, 5), error: None, is_whole: false }
+        Answer {
+            text,
+            calls,
+            finish: None,
+            usage: (10, 5),
+            cached: 0,
+            error: None,
+            is_whole: false,
+        }
     }
 }
 

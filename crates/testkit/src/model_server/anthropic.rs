@@ -7,7 +7,7 @@ use super::answer::{Answer, Call, Rendered};
 pub(super) fn stream(answer: &Answer) -> Rendered {
     let mut body = Rendered::events();
     let (input, output) = answer.usage;
-    let usage = json!({"input_tokens": input, "output_tokens": 1});
+    let usage = usage(answer, input, 1);
     let message = message(&json!([]), None, &usage);
     body.push(event(&json!({"type": "message_start", "message": message})));
     let mut index = 0;
@@ -62,8 +62,17 @@ pub(super) fn whole(answer: &Answer) -> Vec<u8> {
         content.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}));
     }
     let (input, output) = answer.usage;
-    let usage = json!({"input_tokens": input, "output_tokens": output});
+    let usage = usage(answer, input, output);
     message(&content.into(), Some(stop_reason(answer)), &usage).to_string().into_bytes()
+}
+
+/// What came from a cache is counted apart.
+fn usage(answer: &Answer, input: u64, output: u64) -> Value {
+    match answer.cached {
+        0 => json!({"input_tokens": input, "output_tokens": output}),
+        cached => json!({"input_tokens": input - cached, "output_tokens": output,
+            "cache_read_input_tokens": cached}),
+    }
 }
 
 fn message(content: &Value, stop_reason: Option<&str>, usage: &Value) -> Value {

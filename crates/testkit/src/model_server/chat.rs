@@ -75,7 +75,11 @@ fn chunk(choices: &Value, usage: Option<Value>) -> Value {
 
 fn usage(answer: &Answer) -> Value {
     let (input, output) = answer.usage;
-    json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output})
+    let mut usage = json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output});
+    if answer.cached > 0 {
+        usage["prompt_tokens_details"] = json!({"cached_tokens": answer.cached});
+    }
+    usage
 }
 
 fn event(data: &Value) -> String {

@@ -177,6 +177,11 @@ impl Reply {
         self.answering(|answer| answer.usage = (input, output))
     }
 
+    /// With this many of the tokens sent from a cache.
+    pub fn cached(self, tokens: u64) -> Reply {
+        self.answering(|answer| answer.cached = tokens)
+    }
+
     /// Ends with an error inside the stream.
     pub fn then_error(self, message: &str) -> Reply {
         self.answering(|answer| answer.error = Some(message.to_owned()))

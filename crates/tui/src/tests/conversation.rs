@@ -235,6 +235,9 @@ fn the_status_line_shows_tokens_and_their_share() {
         output_tokens: 1_000,
         cache_read_tokens: None,
         cache_write_tokens: None,
+        reasoning_tokens: None,
+        cost: None,
+        unreported: None,
         model: "m".to_owned(),
         response: ResponseId::new("r"),
     };

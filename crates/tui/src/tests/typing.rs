@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use ikigai_conversation::NewMessage;
-use ikigai_protocol::{Command, EventKind, Request};
+use ikigai_protocol::{Command, EventKind, Request, UsageBy};
 
 use super::{Stage, agent, request, say};
 use crate::app::Action;
@@ -262,7 +262,7 @@ fn a_preview_takes_no_keys() {
     stage.types("/usage");
     stage.has("  /usage     Show the tokens");
     stage.key(KeyCode::Enter);
-    let command = Command::Usage;
+    let command = Command::Usage { by: UsageBy::Message };
     assert_eq!(
         stage.actions(),
         [Action::Effect(Effect::Request(Request { agent: agent("0/"), command }))]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCall};
 use ikigai_lines::{database_unavailable, notice_line, prefix_lines};
 use ikigai_protocol::{
-    Event, EventKind, MAIL_HELD, NoticeTone, StopReason, TurnEnd, input_rejected,
+    Event, EventKind, MAIL_HELD, NoticeTone, StopReason, TurnEnd, dollars, input_rejected,
 };
 use serde_json::{Map, Value, json};
 
@@ -97,6 +97,8 @@ impl JsonLines {
                 let fields = json!({
                     "input_tokens": usage.input_tokens,
                     "output_tokens": usage.output_tokens,
+                    "cached_tokens": usage.cache_read_tokens.unwrap_or(0),
+                    "cost_usd": usage.cost.map(dollars),
                 });
                 line("usage", agent, log, fields)
             }
