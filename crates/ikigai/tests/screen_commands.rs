@@ -19,7 +19,7 @@ fn help_lists_every_command_and_the_keys() {
     let workspace = Workspace::new();
     let server = talkative();
     let mut screen = Screen::start(&mut command(&workspace, &server), 100, 60);
-    screen.asks("/help", "Ctrl+T: the team");
+    screen.asks("/help", "show this table");
     let shown = screen.text();
     for name in [
         "help", "clear", "model", "mail", "fork", "agents", "agent", "kill", "mark", "rewind",
@@ -34,6 +34,8 @@ fn an_unknown_command_is_told_with_the_nearest_and_a_wrong_use_with_the_usage() 
     let server = talkative();
     let mut screen = Screen::alone(&server);
     screen.asks("/mial", "Unknown command '/mial'. Did you mean /mail? /help lists all commands");
+    screen.asks("/exp talk.md", "Nothing was said yet");
+    screen.asks("/ex a", "'/ex' could be /export, /exit");
     screen.asks("/agent", "Usage: /agent ID. /agents lists all agents");
     screen.asks("/export", "Usage: /export FILE");
     screen.asks(

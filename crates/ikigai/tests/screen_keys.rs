@@ -127,14 +127,14 @@ fn tab_completes_commands_arguments_and_files_that_git_does_not_ignore() {
     assert!(shown.contains("src/mail.rs") && !shown.contains("target"), "{shown}");
     screen.types("in\r");
     wait_for_input(&screen, &["❯ look at @src/main.rs"]);
-    screen.types("\x15/e\t");
+    screen.types("\x15/e");
     screen.wait_for("  /export ");
     screen.types(ESCAPE);
     screen.wait_until_gone("  /export ");
 }
 
 #[test]
-fn what_tab_would_offer_is_seen_while_one_types_and_takes_no_key() {
+fn a_list_under_the_input_offers_completions_which_arrows_choose_and_enter_accepts() {
     let workspace = Workspace::new();
     workspace.write("src/main.rs", "").write("notes.md", "");
     let server = ModelServer::start([Reply::text("A long story").stall_at(Point::Text)]);
@@ -142,33 +142,59 @@ fn what_tab_would_offer_is_seen_while_one_types_and_takes_no_key() {
     screen.says("tell");
     server.wait_for_stalls(1);
     screen.types("look at @");
-    wait_for_input(&screen, &["❯ look at @", "  notes.md", "  src/main.rs"]);
+    wait_for_input(&screen, &["❯ look at @", "  notes.md", "  src/", "  src/main.rs"]);
+    screen.types(DOWN);
+    screen.types("\r");
+    wait_for_input(&screen, &["❯ look at @src/", "  src/", "  src/main.rs"]);
     screen.types("ma");
-    wait_for_input(&screen, &["❯ look at @ma", "  src/main.rs"]);
-    screen.types(UP);
-    wait_for_input(&screen, &["❯ tell"]);
+    wait_for_input(&screen, &["❯ look at @src/ma", "  src/main.rs"]);
+    screen.types("\r");
+    wait_for_input(&screen, &["❯ look at @src/main.rs"]);
     screen.types("\x15/usag");
     wait_for_input(
         &screen,
         &[
             "❯ /usag",
-            "  /usage     Show the tokens used and their cost; also /usage agent, /usage day",
+            "  /usage  Show the tokens used and their cost; also /usage agent, /usage day",
         ],
     );
     screen.types(ESCAPE);
-    screen.wait_for("✗ interrupted");
     wait_for_input(&screen, &["❯ /usag"]);
+    assert!(!screen.text().contains("✗ interrupted"));
+    screen.types(ESCAPE);
+    screen.wait_for("✗ interrupted");
     screen.types("e");
     wait_for_input(
         &screen,
         &[
             "❯ /usage",
-            "  /usage     Show the tokens used and their cost; also /usage agent, /usage day",
+            "  /usage  Show the tokens used and their cost; also /usage agent, /usage day",
         ],
     );
     screen.types("\r");
     wait_for_input(&screen, &["❯"]);
     screen.wait_for("❯ /usage");
+}
+
+#[test]
+fn a_question_mark_shows_the_keys_on_every_size_of_screen() {
+    let workspace = Workspace::new();
+    let server = nobody();
+    for (width, height) in [(80, 24), (40, 10), (200, 60)] {
+        let mut screen = Screen::start(&mut command(&workspace, &server), width, height);
+        screen.types("?");
+        screen.wait_for("Ctrl+J, Alt+Enter");
+        screen.types(UP);
+        screen.types("\x1b[6~\x1b[6~\x1b[6~\x1b[6~\x1b[6~\x1b[6~");
+        screen.wait_for("show this table");
+        screen.types(ESCAPE);
+        screen.wait_until_gone("show this table");
+        screen.types("why?");
+        wait_for_input(&screen, &["❯ why?"]);
+        screen.types("\x15");
+        wait_for_input(&screen, &["❯"]);
+        screen.leave();
+    }
 }
 
 #[test]

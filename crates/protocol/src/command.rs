@@ -109,7 +109,7 @@ pub enum Command {
         /// The file: JSON lines if it ends in `.jsonl` or `.json`, else Markdown.
         file: String,
     },
-    /// List the files of the working tree, for completion.
+    /// List the files and folders of the working tree, for completion.
     ListFiles,
     /// List the models of the current provider, for completion.
     ListModels,

@@ -86,7 +86,7 @@ pub enum Reply {
         /// How many messages it holds.
         messages: usize,
     },
-    /// The files of the working tree, relative to it.
+    /// The files and folders of the working tree, relative to it. Folders end with a slash.
     Files(Vec<String>),
     /// The models that can be chosen.
     Models(Vec<String>),

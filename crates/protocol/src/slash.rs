@@ -58,7 +58,7 @@ impl SlashCommand {
             true => Ok(command),
             false => Err(usage_error(usage)),
         };
-        Ok(SlashCommand::Session(match name {
+        Ok(SlashCommand::Session(match full_name(name)? {
             "help" => return Ok(SlashCommand::Help),
             "copy" => return Ok(SlashCommand::Copy),
             "exit" | "quit" => return Ok(SlashCommand::Exit),
@@ -86,7 +86,7 @@ impl SlashCommand {
                 by: optional().map_or(Ok(UsageBy::default()), |word| parse_by(&word))?,
             },
             "config" => Command::Config,
-            _ => return Err(CommandError::Usage(unknown_command(name))),
+            name => return Err(CommandError::Usage(unknown_command(name))),
         }))
     }
 }
@@ -111,6 +111,25 @@ fn parse_by(word: &str) -> Result<UsageBy, CommandError> {
 
 fn usage_error(usage: &str) -> CommandError {
     CommandError::Usage(format!("Usage: {usage}"))
+}
+
+/// The command that was typed: its name, or a prefix that no other command has. A name without a
+/// command is returned as it is.
+fn full_name(typed: &str) -> Result<&str, CommandError> {
+    let names = SLASH_COMMANDS.iter().map(|(name, _)| *name);
+    let is_foreign = FOREIGN_NAMES.iter().any(|(theirs, _)| *theirs == typed);
+    if typed.is_empty() || is_foreign || names.clone().any(|name| name == typed) {
+        return Ok(typed);
+    }
+    let meant: Vec<&str> = names.filter(|name| name.starts_with(typed)).collect();
+    match &*meant {
+        [] => Ok(typed),
+        [name] => Ok(name),
+        several => {
+            let names: Vec<String> = several.iter().map(|name| format!("/{name}")).collect();
+            Err(CommandError::Usage(format!("'/{typed}' could be {}", names.join(", "))))
+        }
+    }
 }
 
 /// The names that other programs use for our commands.
@@ -174,6 +193,11 @@ mod tests {
         check("/mial", Err(error));
         let error = "Unknown command '/new'. Did you mean /clear? /help lists all commands";
         check("/new", Err(error));
+        check("/exp", Err("Usage: /export FILE"));
+        check("/exp a.md", Ok(Command::Export { file: "a.md".to_owned() }));
+        check("/us", Ok(Command::Usage { by: UsageBy::Message }));
+        check("/ex", Err("'/ex' could be /export, /exit"));
+        check("/mode", Ok(Command::Mode { mode: None }));
         check("/xyzzy", Err("Unknown command '/xyzzy'. /help lists all commands"));
         check("/", Err("Unknown command '/'. /help lists all commands"));
     }

@@ -13,7 +13,8 @@ use ikigai_protocol::{AgentState, BlockContent, Command, CommandError, Event, Re
 use ratatui_core::layout::Size;
 
 use crate::activity::SPINNER_INTERVAL;
-use crate::completion::{Completion, Listing, Preview};
+use crate::completion::{Completion, Listing};
+use crate::help::KeyTable;
 use crate::history::History;
 use crate::keys::{QuestionInView, Typing};
 use crate::pane::{Consequence, Pane};
@@ -46,8 +47,8 @@ pub struct App {
     /// The agent whose draft is in the editor.
     pub(crate) editing: Option<AgentId>,
     pub(crate) popup: Popup,
-    /// Shown in the place of a popup while there is none.
-    pub(crate) preview: Preview,
+    /// The list under the input.
+    pub(crate) completion: Completion,
     /// The lists for completion that have been loaded.
     listings: BTreeMap<Listing, Vec<String>>,
     /// The lists that have been requested and not loaded yet.
@@ -61,11 +62,12 @@ pub struct App {
     pub(crate) leaving: bool,
 }
 
-/// A popup over or under the input, which gets keys first.
+/// A popup, which gets keys first.
 #[derive(Debug)]
 pub(crate) enum Popup {
     None,
-    Completion(Completion),
+    /// The table of keys.
+    Keys(KeyTable),
     Search(Search),
     Team(TeamView),
 }
@@ -121,7 +123,7 @@ impl App {
             history: History::default(),
             editing: None,
             popup: Popup::None,
-            preview: Preview::None,
+            completion: Completion::None,
             listings: BTreeMap::new(),
             requested: BTreeSet::new(),
             actions: Vec::new(),
@@ -167,7 +169,7 @@ impl App {
         }
         self.note_question(now);
         self.report_drafting();
-        self.close_preview_of_another_word();
+        self.close_completion_of_another_word();
     }
 
     /// Takes the pending actions, in order.
@@ -236,7 +238,7 @@ impl App {
     /// Shows another agent.
     pub(crate) fn look_at(&mut self, agent: AgentId) {
         self.popup = Popup::None;
-        self.preview = Preview::None;
+        self.completion = Completion::None;
         // The agent that was asked may be gone, so its reply may never come.
         self.requested.clear();
         self.history.reset();
@@ -342,7 +344,7 @@ impl App {
             && let Some(text) = pane.offered.take()
         {
             pane.draft.set(&text);
-            self.close_preview();
+            self.close_completion();
         }
         let pane = self.pane_in_view();
         let is_drafting = !pane.draft.is_empty();

@@ -1,17 +1,14 @@
-//! Completions for the word at the cursor, shown while typing or by Tab: commands, their arguments,
-//! agents, models, marks, and files after `@`.
+//! What can be completed at the cursor, and what matches it: commands, their arguments, agents,
+//! models, and files after `@`.
+
+mod list;
 
 use std::cmp::Reverse;
 
-use ikigai_protocol::SLASH_COMMANDS;
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
-use ratatui_core::text::{Line, Span};
-use unicode_width::UnicodeWidthStr;
 
-use crate::safe::safe_line;
-use crate::style::{DIM, PLAIN, REVERSED};
-use crate::wrap::fit;
+pub(crate) use list::{Completion, Offer, Offers};
 
 /// The most offers: typing more narrows them down.
 pub(crate) const OFFERS: usize = 50;
@@ -64,17 +61,17 @@ impl Word {
         word_of(kind, from, word)
     }
 
-    /// The same, if matches are shown while it is typed. Models come from a server and `/export`
-    /// wants a new file, so both wait for Tab.
-    pub(crate) fn previewed(text: &str) -> Option<Word> {
+    /// Whether matches are shown while it is typed; `text` ends with it. Models come from a server
+    /// and `/export` wants a new file, so both wait for Tab.
+    pub(crate) fn is_listed_while_typing(&self, text: &str) -> bool {
         /// No name is longer; a longer word was pasted.
         const LONGEST: usize = 1_024;
-        let word = Word::at_end_of(text).filter(|word| word.typed.len() <= LONGEST);
-        word.filter(|word| match word.kind {
+        let is_listed = match self.kind {
             Kind::Command | Kind::Agent | Kind::Mark | Kind::Words(_) => true,
-            Kind::Listed(Listing::Files) => text[..word.from].ends_with('@'),
+            Kind::Listed(Listing::Files) => text[..self.from].ends_with('@'),
             Kind::Listed(Listing::Models) => false,
-        })
+        };
+        is_listed && self.typed.len() <= LONGEST
     }
 
     /// Whether it is the same word after more typing or deleting.
@@ -90,6 +87,7 @@ fn argument(command: &str, first: Option<&str>, second: Option<&str>) -> Option<
         ("mail", None, _) => Some(Kind::Words(&["inbox", "read", "send", "unread"])),
         ("mail", Some("send"), None) => Some(Kind::Agent),
         ("mode", None, _) => Some(Kind::Words(&["read", "work", "full"])),
+        ("usage", None, _) => Some(Kind::Words(&["message", "agent", "model", "session", "day"])),
         ("model", None, _) => Some(Kind::Listed(Listing::Models)),
         ("rewind", None, _) => Some(Kind::Mark),
         ("export", None, _) => Some(Kind::Listed(Listing::Files)),
@@ -97,26 +95,28 @@ fn argument(command: &str, first: Option<&str>, second: Option<&str>) -> Option<
     }
 }
 
-/// The names of all commands.
-pub(crate) fn command_names() -> Vec<String> {
-    SLASH_COMMANDS.iter().map(|(name, _)| (*name).to_owned()).collect()
-}
-
-/// The matches for what was typed, the best first and the shortest first among equals.
-pub(crate) fn matching(typed: &str, known: &[String]) -> Vec<String> {
+/// The matches for what was typed, the best first and the shortest first among equals. `text` is
+/// what is matched of an item.
+pub(crate) fn matching<'a, T>(
+    typed: &str,
+    known: &'a [T],
+    text: impl Fn(&T) -> &str,
+) -> Vec<&'a T> {
     if typed.is_empty() {
-        return known.iter().take(OFFERS).cloned().collect();
+        return known.iter().take(OFFERS).collect();
     }
     let mut scorer = Scorer::new(typed, known.len());
-    let scored = known.iter().filter_map(|name| Some((Reverse(scorer.score(name)?), name)));
+    let scored = known.iter().filter_map(|item| Some((Reverse(scorer.score(text(item))?), item)));
     let mut scored: Vec<_> = scored.collect();
-    let order = |(score, name): &(Reverse<u16>, &String)| (*score, name.len());
+    let order = |(score, item): &(Reverse<u16>, &T)| (*score, text(item).len());
     if scored.len() > OFFERS {
-        scored.select_nth_unstable_by_key(OFFERS, |found| (order(found), found.1));
+        scored.select_nth_unstable_by(OFFERS, |a, b| {
+            (order(a), text(a.1)).cmp(&(order(b), text(b.1)))
+        });
         scored.truncate(OFFERS);
     }
-    scored.sort_by_key(|found| (order(found), found.1));
-    scored.into_iter().map(|(_, name)| name.clone()).collect()
+    scored.sort_by(|a, b| (order(a), text(a.1)).cmp(&(order(b), text(b.1))));
+    scored.into_iter().map(|(_, item)| item).collect()
 }
 
 struct Scorer<'a> {
@@ -160,120 +160,6 @@ impl Scorer<'_> {
     }
 }
 
-/// The matches for the word at the cursor, shown while typing. They do not change what any key
-/// does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Preview {
-    None,
-    Shown {
-        word: Word,
-        offers: Vec<String>,
-    },
-    /// No file matches. The word is sent anyway: `@` attaches nothing, the model reads the named
-    /// file.
-    Missing(Word),
-    /// Dismissed until the word changes.
-    Closed(Word),
-}
-
-impl Preview {
-    pub(crate) fn word(&self) -> Option<&Word> {
-        match self {
-            Preview::Shown { word, .. } | Preview::Missing(word) | Preview::Closed(word) => {
-                Some(word)
-            }
-            Preview::None => None,
-        }
-    }
-
-    pub(crate) fn offers(&self) -> &[String] {
-        match self {
-            Preview::Shown { offers, .. } => offers,
-            Preview::None | Preview::Missing(_) | Preview::Closed(_) => &[],
-        }
-    }
-
-    /// The number of rows it needs.
-    pub(crate) fn height(&self) -> usize {
-        match self {
-            Preview::Shown { offers, .. } => offers.len(),
-            Preview::Missing(_) => 1,
-            Preview::None | Preview::Closed(_) => 0,
-        }
-    }
-
-    pub(crate) fn rows(&self, width: usize, height: usize) -> Vec<Line<'static>> {
-        let (word, offers) = match self {
-            Preview::Shown { word, offers } => (word, offers),
-            Preview::Missing(_) => {
-                return vec![Line::styled(fit("  (no file fits; sent as typed)", width), DIM)];
-            }
-            Preview::None | Preview::Closed(_) => return Vec::new(),
-        };
-        let rows = offers.iter().map(|offer| offer_row(word.kind, offer, width));
-        let mut rows: Vec<Line<'static>> = rows.take(height).collect();
-        if height > 1
-            && offers.len() > height
-            && let Some(last) = rows.last_mut()
-        {
-            *last = Line::styled(fit("  … more: type on, or Tab", width), DIM);
-        }
-        rows
-    }
-}
-
-/// The list of offers and its selection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Completion {
-    pub(crate) word: Word,
-    pub(crate) offers: Vec<String>,
-    pub(crate) chosen: usize,
-}
-
-impl Completion {
-    pub(crate) fn next(&mut self) {
-        self.chosen = (self.chosen + 1) % self.offers.len().max(1);
-    }
-
-    pub(crate) fn previous(&mut self) {
-        let count = self.offers.len().max(1);
-        self.chosen = (self.chosen + count - 1) % count;
-    }
-
-    /// Moves the selection by so many rows, down for positive numbers, but not beyond the ends.
-    pub(crate) fn go(&mut self, by: isize) {
-        let last = self.offers.len().saturating_sub(1);
-        self.chosen = self.chosen.saturating_add_signed(by).min(last);
-    }
-
-    pub(crate) fn text(&self) -> Option<&str> {
-        self.offers.get(self.chosen).map(String::as_str)
-    }
-
-    pub(crate) fn rows(&self, width: usize, height: usize) -> Vec<Line<'static>> {
-        if self.offers.is_empty() {
-            return vec![Line::styled("  (nothing fits)", DIM)];
-        }
-        let from = (self.chosen + 1).saturating_sub(height);
-        let row = |(number, offer): (usize, &String)| {
-            let row = offer_row(self.word.kind, offer, width);
-            if number == self.chosen { row.patch_style(REVERSED) } else { row }
-        };
-        self.offers.iter().enumerate().skip(from).take(height).map(row).collect()
-    }
-}
-
-/// An offer; a command with its description.
-fn offer_row(kind: Kind, offer: &str, width: usize) -> Line<'static> {
-    let help = SLASH_COMMANDS.iter().find(|(name, _)| kind == Kind::Command && *name == offer);
-    let Some((name, help)) = help else {
-        return Line::styled(fit(&format!("  {}", safe_line(offer)), width), PLAIN);
-    };
-    let name = fit(&format!("  /{name:<9} "), width);
-    let help = fit(help, width.saturating_sub(name.width()));
-    Line::from(vec![Span::raw(name), Span::styled(help, DIM)])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,18 +184,23 @@ mod tests {
         check("", None);
     }
 
+    fn best<'a>(typed: &str, known: &'a [String]) -> Vec<&'a str> {
+        matching(typed, known, String::as_str).into_iter().map(String::as_str).collect()
+    }
+
     #[test]
     fn files_match_by_some_of_their_letters() {
         let files = ["src/main.rs", "src/mail/box.rs", "README.md"].map(str::to_owned);
-        assert_eq!(matching("mbx", &files), ["src/mail/box.rs"]);
-        assert_eq!(matching("readme", &files), ["README.md"]);
-        assert_eq!(matching("", &files), files);
+        assert_eq!(best("mbx", &files), ["src/mail/box.rs"]);
+        assert_eq!(best("readme", &files), ["README.md"]);
+        assert_eq!(best("", &files), files);
     }
 
     #[test]
     fn among_equals_the_shortest_is_first() {
-        assert_eq!(matching("mode", &command_names()), ["mode", "model"]);
-        assert_eq!(matching("agent", &command_names()), ["agent", "agents"]);
+        let commands = ["model", "agents", "mode", "agent"].map(str::to_owned);
+        assert_eq!(best("mode", &commands), ["mode", "model"]);
+        assert_eq!(best("agent", &commands), ["agent", "agents"]);
     }
 
     #[test]
@@ -318,21 +209,22 @@ mod tests {
             (0..20_000).map(|number| format!("lib/b{number}.rs")).collect();
         files.push("src/mail/box.rs".to_owned());
         files.push("README.md".to_owned());
-        assert_eq!(matching("mbx", &files), ["src/mail/box.rs"]);
-        assert_eq!(matching("readme", &files), ["README.md"]);
-        assert_eq!(matching("README", &files), ["README.md"]);
-        assert_eq!(matching("b19999", &files), ["lib/b19999.rs"]);
-        assert_eq!(matching("REAdme", &files), [""; 0]);
-        assert_eq!(matching("lib", &files).len(), OFFERS);
+        assert_eq!(best("mbx", &files), ["src/mail/box.rs"]);
+        assert_eq!(best("readme", &files), ["README.md"]);
+        assert_eq!(best("README", &files), ["README.md"]);
+        assert_eq!(best("b19999", &files), ["lib/b19999.rs"]);
+        assert_eq!(best("REAdme", &files), [""; 0]);
+        assert_eq!(best("lib", &files).len(), OFFERS);
     }
 
     #[test]
-    fn previews_only_show_local_lists_and_files() {
-        let is_shown = |text| Word::previewed(text).is_some();
-        let shown = ["/", "/mo", "/mode ", "/agent ", "/rewind x", "see @", "@src/ma"];
+    fn only_local_lists_and_files_are_offered_while_typing() {
+        let is_offered =
+            |text| Word::at_end_of(text).is_some_and(|word| word.is_listed_while_typing(text));
+        let offered = ["/", "/mo", "/mode ", "/agent ", "/rewind x", "see @", "@src/ma"];
         let pasted = format!("@{}", "x".repeat(2_000));
-        let not_shown =
+        let not_offered =
             ["", "hello", "/model ", "/export ", "/help ", "me@home", "a\n/mo", &pasted];
-        assert_eq!((shown.map(is_shown), not_shown.map(is_shown)), ([true; 7], [false; 8]));
+        assert_eq!((offered.map(is_offered), not_offered.map(is_offered)), ([true; 7], [false; 8]));
     }
 }

@@ -126,21 +126,23 @@ impl App {
     fn popup_height(&mut self) -> usize {
         let room = OFFERS.min(usize::from(self.size.height) / 3);
         match &self.popup {
-            Popup::Completion(completion) => completion.offers.len().clamp(1, room.max(1)),
             Popup::Search(_) => 1,
-            Popup::Team(_) => 0,
+            Popup::Team(_) | Popup::Keys(_) => 0,
             Popup::None if self.is_question_shown() => 0,
-            Popup::None => self.preview.height().min(room),
+            Popup::None => self.completion.height().min(room),
         }
     }
 
     /// The conversation, or the team list over it.
     fn top_rows(&mut self, width: usize, height: usize) -> Vec<Line<'static>> {
+        if let Popup::Keys(table) = &mut self.popup {
+            return table.rows(width, height);
+        }
         match &self.popup {
             Popup::Team(view) => {
                 view.rows(&self.team, width, height, |agent| self.last_action(agent))
             }
-            Popup::None | Popup::Completion(_) | Popup::Search(_) => {
+            Popup::None | Popup::Keys(_) | Popup::Search(_) => {
                 self.pane_in_view().transcript.rows(Window { width, height })
             }
         }
@@ -207,9 +209,8 @@ impl App {
 
     fn popup_rows(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         match &self.popup {
-            Popup::Team(_) => Vec::new(),
-            Popup::None => self.preview.rows(width, height),
-            Popup::Completion(completion) => completion.rows(width, height),
+            Popup::Team(_) | Popup::Keys(_) => Vec::new(),
+            Popup::None => self.completion.rows(width, height),
             Popup::Search(search) => {
                 let found = search.found.as_deref().unwrap_or("(nothing)");
                 let text = format!("search '{}': {found}", search.typed);
@@ -224,10 +225,10 @@ impl App {
         match &self.popup {
             _ if self.leaving => "Ctrl+C once more leaves",
             Popup::Team(_) => "Enter goes there · Esc closes",
-            Popup::Completion(_) => "Tab next · Enter takes it · Esc closes",
-            Popup::Search(_) => "Ctrl+R next · Enter takes it · Esc closes",
+            Popup::Keys(_) => "Esc closes",
+            Popup::Search(_) => "Ctrl+R next · Enter accepts · Esc closes",
             Popup::None if self.is_question_shown() => "y · a · n",
-            Popup::None if !self.preview.offers().is_empty() => "Tab chooses",
+            Popup::None if self.completion.offers().is_some() => "Tab accepts · Esc closes",
             Popup::None if pane.is_some_and(|pane| !pane.questions.is_empty()) => {
                 "Enter: the question"
             }

@@ -10,6 +10,7 @@ use ikigai_protocol::Command;
 
 use crate::app::{Action, App, Focus, Popup, Search};
 use crate::draft::{Draft, Motion, Moved, Pasted};
+use crate::help::KeyTable;
 use crate::pane::Pane;
 use crate::question::Stage;
 use crate::team::Step;
@@ -37,7 +38,7 @@ impl App {
             Typed::FocusLost => self.focus = Focus::Away,
         }
         self.note_question(now);
-        self.preview();
+        self.update_completion();
         self.report_drafting();
     }
 
@@ -46,8 +47,8 @@ impl App {
         match std::mem::replace(&mut self.popup, Popup::None) {
             Popup::Team(view) => return self.press_in_team(view, key),
             Popup::Search(search) => return self.press_in_search(search, key),
-            Popup::Completion(completion) => {
-                if self.press_in_completion(completion, key) == Pressed::Taken {
+            Popup::Keys(table) => {
+                if self.press_in_keys(table, key) == Pressed::Taken {
                     return;
                 }
             }
@@ -55,6 +56,9 @@ impl App {
         }
         if self.is_question_shown() {
             return self.press_in_question(key, was_leaving);
+        }
+        if self.press_in_completion(key) == Pressed::Taken {
+            return;
         }
         if self.press_anywhere(key, was_leaving) == Pressed::PassedOn {
             self.press_in_input(key);
@@ -65,10 +69,7 @@ impl App {
     fn press_anywhere(&mut self, key: KeyEvent, was_leaving: bool) -> Pressed {
         let is_empty = self.input().is_empty();
         match (key.code, key.modifiers) {
-            (KeyCode::Esc, _) => {
-                self.close_preview();
-                self.interrupt();
-            }
+            (KeyCode::Esc, _) => self.interrupt(),
             (KeyCode::Char('c'), CONTROL) => self.press_control_c(was_leaving),
             (KeyCode::Char('d'), CONTROL) if is_empty => self.push(Action::Leave),
             (KeyCode::Char('t'), CONTROL) => {
@@ -118,6 +119,9 @@ impl App {
                 self.pane_in_view().draft.insert("\n");
             }
             (KeyCode::Tab, _) => return self.complete(),
+            (KeyCode::Char('?'), NONE | KeyModifiers::SHIFT) if self.input().is_empty() => {
+                self.popup = Popup::Keys(KeyTable::default());
+            }
             (KeyCode::Up, NONE) => return self.go_up(),
             (KeyCode::Down, NONE) => return self.go_down(),
             _ => edit(&mut self.pane_in_view().draft, key),
@@ -155,7 +159,7 @@ impl App {
             let draft = pane.draft.whole();
             if let Some(text) = self.history.earlier(&draft) {
                 self.pane_in_view().draft.set(&text);
-                self.close_preview();
+                self.close_completion();
             }
         }
     }
@@ -166,14 +170,14 @@ impl App {
             && let Some(text) = self.history.later()
         {
             self.pane_in_view().draft.set(&text);
-            self.close_preview();
+            self.close_completion();
         }
     }
 
     fn paste(&mut self, text: &str) {
         match std::mem::replace(&mut self.popup, Popup::None) {
             Popup::Search(search) => self.paste_into_search(search, text),
-            Popup::None | Popup::Completion(_) | Popup::Team(_) => {
+            Popup::None | Popup::Keys(_) | Popup::Team(_) => {
                 // A paste never answers a question, so it goes into the text input.
                 if self.input().paste(text) == Pasted::TooLong {
                     self.refuse("The pasted text is too long. Put it into a file and name that");
@@ -194,9 +198,11 @@ impl App {
 
     /// Scrolls the topmost element, which may be a list.
     fn turn_wheel(&mut self, rows: isize) {
+        let is_list_open = !self.is_question_shown() && self.completion.offers().is_some();
         match &mut self.popup {
             Popup::Team(view) => view.go(&self.team, rows),
-            Popup::Completion(completion) => completion.go(rows),
+            Popup::Keys(table) => table.scroll(rows),
+            Popup::None if is_list_open => self.move_in_completion(rows),
             Popup::Search(_) | Popup::None => self.scroll(rows),
         }
     }

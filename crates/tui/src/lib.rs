@@ -13,7 +13,7 @@
 //! | keys | what each key does | `keys.rs` |
 //! | drawing | what goes where | `draw.rs` |
 //! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `draft.rs` |
-//! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
+//! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `help.rs` |
 //! | text | sanitizing, wrapping, Markdown, code, diffs, styles | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `style.rs` |
 //!
 //! # Invariants
@@ -68,11 +68,11 @@ mod keys;
 mod activity;
 mod completion;
 mod draft;
+mod help;
 mod history;
 mod pane;
 mod question;
 mod separator;
-mod slash;
 mod status;
 mod team;
 mod team_list;

@@ -1,5 +1,6 @@
 //! Commands that list sessions, tools, token usage, files and models.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::AgentId;
@@ -30,13 +31,15 @@ impl OpenSession {
         Reply::Tools(offered.declarations().map(tool_summary).collect())
     }
 
-    /// The files of the working tree, except those that git ignores.
+    /// The files and folders of the working tree, except those that git ignores.
     pub(super) async fn list_files(&self) -> Result<Reply, CommandError> {
         /// More than completion needs; a larger tree is listed in part.
         const FILES: usize = 100_000;
         const PATIENCE: Duration = Duration::from_secs(5);
         let directory = self.environment().directory.clone();
-        let list = move || ikigai_tools::list_files(&directory, FILES, Instant::now() + PATIENCE);
+        let list = move || {
+            with_folders(ikigai_tools::list_files(&directory, FILES, Instant::now() + PATIENCE))
+        };
         let files = tokio::task::spawn_blocking(list).await;
         files.map(Reply::Files).map_err(|error| CommandError::Refused(error.to_string()))
     }
@@ -48,6 +51,22 @@ impl OpenSession {
         let names = current.client.models().await.unwrap_or_default();
         Reply::Models(names.iter().map(|name| format!("{provider}/{name}")).collect())
     }
+}
+
+/// Adds each folder before its first file, with a slash at the end.
+fn with_folders(files: Vec<String>) -> Vec<String> {
+    let mut known = HashSet::new();
+    let mut all = Vec::with_capacity(files.len());
+    for file in files {
+        for (at, _) in file.match_indices('/') {
+            let folder = &file[..=at];
+            if known.insert(folder.to_owned()) {
+                all.push(folder.to_owned());
+            }
+        }
+        all.push(file);
+    }
+    all
 }
 
 /// Summarizes a session for a list.

@@ -3,8 +3,8 @@
 use ikigai_protocol::{BlockContent, Command, CommandError, SlashCommand, is_slash_command};
 
 use super::{Action, App};
+use crate::help::help;
 use crate::question::Stage;
-use crate::slash;
 use crate::update::Effect;
 
 impl App {
@@ -58,7 +58,7 @@ impl App {
         };
         match command {
             SlashCommand::Help => {
-                self.note(&slash::help());
+                self.note(&help());
                 let window = self.window();
                 self.pane_in_view().transcript.scroll_to_last(window);
             }

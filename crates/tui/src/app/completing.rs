@@ -1,90 +1,101 @@
 //! Completing the word at the cursor.
 
-use super::{App, Popup};
-use crate::completion::{Completion, Kind, Listing, Preview, Word, command_names, matching};
+use ikigai_protocol::SLASH_COMMANDS;
+
+use super::App;
+use crate::completion::{Completion, Kind, Listing, Offer, Offers, Word, matching};
+use crate::team::Member;
 use crate::update::Effect;
 
 impl App {
-    /// Offers completions for the word at the cursor; a single one is inserted at once.
+    /// Tab: opens the list for the word at the cursor; a single offer is inserted at once.
     pub(crate) fn complete(&mut self) {
-        let Some(word) = Word::at_end_of(self.pane_in_view().draft.before_cursor()) else { return };
+        let Some(word) = self.word() else { return };
         if let Kind::Listed(listing) = word.kind {
             // The list may have changed since it was loaded.
             self.request_list(listing);
         }
-        let offers = self.offers(&word);
-        match offers.len() {
-            1 => self.insert(&Completion { word, offers, chosen: 0 }),
-            _ => self.popup = Popup::Completion(Completion { word, offers, chosen: 0 }),
+        let mut offers = Offers::new(word.clone(), self.offers(&word));
+        offers.choose_any();
+        match &*offers.offers {
+            [offer] => {
+                let offer = offer.clone();
+                self.accept(&word, &offer);
+            }
+            _ => self.completion = Completion::Open(offers),
         }
     }
 
-    /// Updates the offers after the word has changed.
-    pub(crate) fn refresh_completion(&mut self) {
-        let word = Word::at_end_of(self.pane_in_view().draft.before_cursor());
-        self.popup = match word {
-            Some(word) => {
-                let offers = self.offers(&word);
-                Popup::Completion(Completion { word, offers, chosen: 0 })
-            }
-            None => Popup::None,
-        };
-    }
-
-    /// Shows matches for the word at the cursor, if it is not the same word as before.
-    pub(crate) fn preview(&mut self) {
-        let Popup::None = self.popup else { return };
-        let word = Word::previewed(self.pane_in_view().draft.before_cursor());
-        if word.as_ref() == self.preview.word() {
+    /// Shows what completes the word at the cursor, if it is not the same word as before.
+    pub(crate) fn update_completion(&mut self) {
+        let word = self.word().filter(|word| self.is_offered(word));
+        if word.as_ref() == self.completion.word() {
             return;
         }
         if let Some(word) = &word
             && let Kind::Listed(listing) = word.kind
         {
             // Once per word, not for every letter.
-            let is_new = !self.preview.word().is_some_and(|before| word.is_same_word(before));
+            let is_new = !self.completion.word().is_some_and(|before| word.is_same_word(before));
             if is_new || !self.listings.contains_key(&listing) {
                 self.request_list(listing);
             }
         }
-        self.preview = match word {
-            Some(word) => self.preview_of(word),
-            None => Preview::None,
+        self.completion = match word {
+            Some(word) => self.completion_of(word),
+            None => Completion::None,
         };
     }
 
-    fn preview_of(&mut self, word: Word) -> Preview {
+    /// Whether offers are shown for a word: most are while they are typed, all are once Tab has
+    /// opened the list.
+    fn is_offered(&self, word: &Word) -> bool {
+        let is_open = match &self.completion {
+            Completion::Open(offers) => offers.word.is_same_word(word),
+            Completion::None | Completion::Missing(_) | Completion::Closed(_) => false,
+        };
+        let draft = self.panes.get(&self.view).map(|pane| &pane.draft);
+        is_open || draft.is_some_and(|draft| word.is_listed_while_typing(draft.before_cursor()))
+    }
+
+    fn word(&mut self) -> Option<Word> {
+        Word::at_end_of(self.pane_in_view().draft.before_cursor())
+    }
+
+    fn completion_of(&mut self, word: Word) -> Completion {
         let offers = self.offers(&word);
         match offers.is_empty() && self.is_missing(&word) {
-            true => Preview::Missing(word),
-            false => Preview::Shown { word, offers },
+            true => Completion::Missing(word),
+            false => Completion::Open(Offers::new(word, offers)),
         }
     }
 
     /// Whether a word without matches has none even without trailing punctuation.
     fn is_missing(&self, word: &Word) -> bool {
-        let Kind::Listed(listing) = word.kind else { return false };
+        let Kind::Listed(Listing::Files) = word.kind else { return false };
         let name = word.typed.trim_end_matches(|c: char| c.is_ascii_punctuation());
-        let names = self.listings.get(&listing);
-        names.is_some_and(|names| name == word.typed || matching(name, names).is_empty())
+        let names = self.listings.get(&Listing::Files);
+        names.is_some_and(|names| {
+            name == word.typed || matching(name, names, String::as_str).is_empty()
+        })
     }
 
-    /// Hides the preview for the word at the cursor: it was not typed, or the user dismissed it.
-    pub(crate) fn close_preview(&mut self) {
-        let word = Word::previewed(self.pane_in_view().draft.before_cursor());
-        self.preview = word.map_or(Preview::None, Preview::Closed);
+    /// Hides the list for the word at the cursor: it was not typed, or the user closed it.
+    pub(crate) fn close_completion(&mut self) {
+        let word = self.word();
+        self.completion = word.map_or(Completion::None, Completion::Closed);
     }
 
     /// Does the same after an input other than a key, if that has changed the word.
-    pub(crate) fn close_preview_of_another_word(&mut self) {
-        let word = Word::previewed(self.pane_in_view().draft.before_cursor());
-        if matches!(self.popup, Popup::None) && word.as_ref() != self.preview.word() {
-            self.close_preview();
+    pub(crate) fn close_completion_of_another_word(&mut self) {
+        let word = self.word().filter(|word| self.is_offered(word));
+        if word.as_ref() != self.completion.word() {
+            self.close_completion();
         }
     }
 
     /// Requests a list, unless a request is pending.
-    fn request_list(&mut self, listing: Listing) {
+    pub(crate) fn request_list(&mut self, listing: Listing) {
         if self.requested.insert(listing) {
             self.emit(Effect::LoadList(listing));
         }
@@ -92,44 +103,64 @@ impl App {
 
     /// Updates the offers after a list has changed, and keeps the selection.
     pub(crate) fn refresh_offers(&mut self) {
-        if let Preview::Shown { word, .. } | Preview::Missing(word) = &self.preview {
-            self.preview = self.preview_of(word.clone());
-        }
-        let Popup::Completion(completion) = &self.popup else { return };
-        let chosen = completion.text().map(str::to_owned);
-        self.refresh_completion();
-        if let Popup::Completion(completion) = &mut self.popup {
-            let offers = &completion.offers;
-            let place = offers.iter().position(|offer| Some(offer) == chosen.as_ref());
-            completion.chosen = place.unwrap_or(0);
-        }
-    }
-
-    /// Replaces the word with the selected offer.
-    pub(crate) fn insert(&mut self, completion: &Completion) {
-        self.popup = Popup::None;
-        let Some(text) = completion.text() else { return };
-        let text = format!("{text} ");
-        self.pane_in_view().draft.replace_from(completion.word.from, &text);
-    }
-
-    fn offers(&mut self, word: &Word) -> Vec<String> {
-        let known = match word.kind {
-            Kind::Command => command_names(),
-            Kind::Words(words) => words.iter().map(|word| (*word).to_owned()).collect(),
-            Kind::Agent => {
-                let ids = self.team.members().iter().map(|member| member.id.to_string());
-                ids.collect()
-            }
-            Kind::Mark => self.pane_in_view().transcript.marks(),
-            Kind::Listed(listing) => {
-                return self
-                    .listings
-                    .get(&listing)
-                    .map(|names| matching(&word.typed, names))
-                    .unwrap_or_default();
-            }
+        let (word, chosen) = match &self.completion {
+            Completion::Open(offers) => (offers.word.clone(), offers.chosen().cloned()),
+            Completion::Missing(word) => (word.clone(), None),
+            Completion::None | Completion::Closed(_) => return,
         };
-        matching(&word.typed, &known)
+        self.completion = self.completion_of(word);
+        if let (Completion::Open(offers), Some(chosen)) = (&mut self.completion, chosen) {
+            offers.choose(&chosen.text);
+        }
+    }
+
+    /// Replaces the word with an offer. A folder can be completed further.
+    pub(crate) fn accept(&mut self, word: &Word, offer: &Offer) {
+        let is_folder = word.kind == Kind::Listed(Listing::Files) && offer.text.ends_with('/');
+        let end = if is_folder { "" } else { " " };
+        let text = format!("{}{end}", offer.text);
+        self.pane_in_view().draft.replace_from(word.from, &text);
+        self.history.reset();
+    }
+
+    fn offers(&mut self, word: &Word) -> Vec<Offer> {
+        let plain = |text: &str| Offer::new(text, "");
+        match word.kind {
+            Kind::Command => {
+                let found = matching(&word.typed, SLASH_COMMANDS, |(name, _)| name);
+                found.into_iter().map(|(name, help)| Offer::new(name, help)).collect()
+            }
+            Kind::Words(words) => matching(&word.typed, words, |word| word)
+                .into_iter()
+                .map(|text| plain(text))
+                .collect(),
+            Kind::Agent => self.agent_offers(&word.typed),
+            Kind::Mark => {
+                let marks = self.pane_in_view().transcript.marks();
+                let found = matching(&word.typed, &marks, String::as_str);
+                found.into_iter().map(|text| plain(text)).collect()
+            }
+            Kind::Listed(listing) => {
+                let Some(names) = self.listings.get(&listing) else { return Vec::new() };
+                let found = matching(&word.typed, names, String::as_str);
+                found.into_iter().map(|text| plain(text)).collect()
+            }
+        }
+    }
+
+    /// The agents whose ID or name matches.
+    fn agent_offers(&self, typed: &str) -> Vec<Offer> {
+        let known: Vec<(String, &Member)> = (self.team.members().iter())
+            .map(|member| {
+                let name = member.name.as_deref().unwrap_or_default();
+                (format!("{} {name}", member.id), member)
+            })
+            .collect();
+        let offer = |(_, member): &(String, &Member)| {
+            let name = member.name.as_ref().map(|name| format!("{name} · ")).unwrap_or_default();
+            let help = format!("{name}{}", member.state.name());
+            Offer { alias: member.name.clone(), ..Offer::new(&member.id.to_string(), &help) }
+        };
+        matching(typed, &known, |(text, _)| text).into_iter().map(offer).collect()
     }
 }

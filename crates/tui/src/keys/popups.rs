@@ -1,10 +1,11 @@
-//! Keys while the team list, a search or a completion list is open.
+//! Keys while the team list, the table of keys, a search or a completion list is open.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{CONTROL, NONE, Pressed};
 use crate::app::{App, Popup, Search};
 use crate::completion::Completion;
+use crate::help::KeyTable;
 use crate::team_list::TeamView;
 
 impl App {
@@ -34,31 +35,59 @@ impl App {
         self.popup = Popup::Team(view);
     }
 
-    pub(super) fn press_in_completion(
-        &mut self,
-        mut completion: Completion,
-        key: KeyEvent,
-    ) -> Pressed {
+    /// Any key but those that scroll closes the table, and does what it does elsewhere.
+    pub(super) fn press_in_keys(&mut self, mut table: KeyTable, key: KeyEvent) -> Pressed {
+        let page = self.page();
         match (key.code, key.modifiers) {
-            (KeyCode::Esc, _) => {
-                self.close_preview();
+            (KeyCode::Esc, _) | (KeyCode::Char('?'), NONE | KeyModifiers::SHIFT) => {
                 return Pressed::Taken;
             }
-            (KeyCode::Enter, NONE) if completion.text().is_some() => {
-                self.insert(&completion);
-                return Pressed::Taken;
-            }
-            (KeyCode::Tab | KeyCode::Down, _) => completion.next(),
-            (KeyCode::BackTab | KeyCode::Up, _) => completion.previous(),
-            (KeyCode::Char(_), NONE | KeyModifiers::SHIFT) | (KeyCode::Backspace, _) => {
-                self.press_in_input(key);
-                self.refresh_completion();
-                return Pressed::Taken;
-            }
+            (KeyCode::Up, NONE) => table.scroll(-1),
+            (KeyCode::Down, NONE) => table.scroll(1),
+            (KeyCode::PageUp, _) => table.scroll(-page),
+            (KeyCode::PageDown, _) => table.scroll(page),
             _ => return Pressed::PassedOn,
         }
-        self.popup = Popup::Completion(completion);
+        self.popup = Popup::Keys(table);
         Pressed::Taken
+    }
+
+    pub(super) fn press_in_completion(&mut self, key: KeyEvent) -> Pressed {
+        let Some(offers) = self.completion.offers() else {
+            if key.code == KeyCode::Esc && self.completion.height() > 0 {
+                self.close_completion();
+                return Pressed::Taken;
+            }
+            return Pressed::PassedOn;
+        };
+        let accepted = match (key.code, key.modifiers) {
+            (KeyCode::Esc, _) => {
+                self.close_completion();
+                return Pressed::Taken;
+            }
+            (KeyCode::Down, NONE) => {
+                self.move_in_completion(1);
+                return Pressed::Taken;
+            }
+            (KeyCode::Up, NONE) => {
+                self.move_in_completion(-1);
+                return Pressed::Taken;
+            }
+            (KeyCode::Tab, _) => offers.chosen_or_first(),
+            (KeyCode::Enter, NONE) => offers.accepted_by_enter(),
+            _ => None,
+        };
+        let Some(offer) = accepted.cloned() else { return Pressed::PassedOn };
+        let word = offers.word.clone();
+        self.accept(&word, &offer);
+        Pressed::Taken
+    }
+
+    /// Moves the selection of the completion list by so many rows, down for positive numbers.
+    pub(super) fn move_in_completion(&mut self, rows: isize) {
+        if let Completion::Open(offers) = &mut self.completion {
+            offers.go(rows);
+        }
     }
 
     pub(super) fn press_in_search(&mut self, mut search: Search, key: KeyEvent) {
@@ -80,7 +109,7 @@ impl App {
                 if let Some(found) = search.found {
                     self.pane_in_view().draft.set(&found);
                     self.history.reset();
-                    self.close_preview();
+                    self.close_completion();
                 }
                 return;
             }

@@ -1,12 +1,13 @@
 //! Typing, and what it does.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use ikigai_conversation::NewMessage;
-use ikigai_protocol::{Command, EventKind, Request, UsageBy};
+use ikigai_conversation::{Mode, NewMessage};
+use ikigai_protocol::{AgentState, Command, EventKind, Request, Runner, UsageBy};
 
 use super::{Stage, agent, request, say};
 use crate::app::Action;
 use crate::completion::Listing;
+use crate::team::Member;
 use crate::typed::Typed;
 use crate::update::{Drafting, Effect, Update};
 
@@ -209,7 +210,7 @@ const SEPARATOR: &str =
 fn typing_a_slash_offers_commands_with_their_descriptions() {
     let mut stage = Stage::new(80, 24);
     stage.types("/");
-    let status = "gpt-5 · work (landlock) · 0192ab · $0.12 · ~/project · Tab chooses";
+    let status = "gpt-5 · work (landlock) · 0192ab · $0.12 · ~/project · Tab accepts · Esc closes";
     stage.shows(&[
         SEPARATOR,
         "❯ /",
@@ -218,15 +219,15 @@ fn typing_a_slash_offers_commands_with_their_descriptions() {
         "  /model     Show the model, or choose another one: /model NAME",
         "  /mail      Show the mailbox; also /mail read 5, /mail send 1/ TEXT, /mail unr…",
         "  /fork      Fork a child that knows the conversation: /fork, /fork TASK",
-        "  … more: type on, or Tab",
+        "  /agents    Show the agents of the session as a tree",
         status,
     ]);
     stage.types("mode");
     stage.shows(&[
         SEPARATOR,
         "❯ /mode",
-        "  /mode      Show the mode, or change it: /mode read, /mode work, /mode full",
-        "  /model     Show the model, or choose another one: /model NAME",
+        "  /mode   Show the mode, or change it: /mode read, /mode work, /mode full",
+        "  /model  Show the model, or choose another one: /model NAME",
         status,
     ]);
     stage.types(" ");
@@ -247,7 +248,7 @@ fn a_small_screen_keeps_its_input_and_shows_fewer_offers() {
             "❯ /",
             "  /help      Show this list",
             "  /clear     Start a fresh context; the…",
-            "  … more: type on, or Tab"
+            "  /model     Show the model, or choose …"
         ]
     );
     let mut stage = Stage::new(10, 2);
@@ -256,45 +257,124 @@ fn a_small_screen_keeps_its_input_and_shows_fewer_offers() {
 }
 
 #[test]
-fn a_preview_takes_no_keys() {
+fn arrows_choose_from_the_list_and_tab_or_enter_accepts() {
     let mut stage = Stage::new(80, 24);
     knows(&mut stage, &["old"]);
-    stage.types("/usage");
-    stage.has("  /usage     Show the tokens");
-    stage.key(KeyCode::Enter);
-    let command = Command::Usage { by: UsageBy::Message };
-    assert_eq!(
-        stage.actions(),
-        [Action::Effect(Effect::Request(Request { agent: agent("0/"), command }))]
-    );
+    for accept in [KeyCode::Tab, KeyCode::Enter] {
+        stage.types("/mo");
+        stage.has("  /mode   Show the mode");
+        stage.key(KeyCode::Down);
+        stage.key(accept);
+        stage.has("❯ /model\n");
+        assert_eq!(stage.actions(), []);
+        stage.control('u');
+    }
     stage.types("/mo");
     stage.key(KeyCode::Up);
-    stage.key(KeyCode::Up);
-    stage.has("❯ old");
-    stage.key(KeyCode::Down);
-    stage.key(KeyCode::Down);
-    stage.has("❯ /mo\n");
-    stage.lacks("  /mode");
-    stage.types("d");
-    stage.has("  /mode");
-    stage.starts("0/");
-    stage.key(KeyCode::Esc);
-    assert_eq!(stage.actions(), [request("0/", Command::Interrupt)]);
-    stage.lacks("  /mode");
+    stage.key(KeyCode::Tab);
+    stage.has("❯ /model\n");
 }
 
 #[test]
-fn escape_closes_the_completion_list_and_then_interrupts() {
+fn enter_sends_a_command_that_is_typed_to_its_end() {
+    let mut stage = Stage::new(80, 24);
+    stage.enters("/usage");
+    assert_eq!(stage.actions(), [request("0/", Command::Usage { by: UsageBy::Message })]);
+    stage.enters("/mode");
+    assert_eq!(stage.actions(), [request("0/", Command::Mode { mode: None })]);
+    stage.types("/mode ");
+    stage.has("❯ /mode\n  read\n  work\n  full");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.actions(), [request("0/", Command::Mode { mode: None })], "no argument");
+    stage.types("/mode ");
+    stage.key(KeyCode::Down);
+    stage.key(KeyCode::Enter);
+    stage.has("❯ /mode read\n");
+    stage.key(KeyCode::Enter);
+    let mode = Some(Mode::Read);
+    assert_eq!(stage.actions(), [request("0/", Command::Mode { mode })]);
+}
+
+#[test]
+fn a_recalled_command_has_no_list_so_arrows_keep_moving_in_the_history() {
+    let mut stage = Stage::new(80, 24);
+    knows(&mut stage, &["old", "/mode"]);
+    stage.types("x");
+    stage.key(KeyCode::Up);
+    stage.has("❯ /mode\n");
+    stage.lacks("  /mode");
+    stage.key(KeyCode::Up);
+    stage.has("❯ old");
+}
+
+#[test]
+fn escape_closes_the_list_until_the_word_changes_and_then_interrupts() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/");
     stage.types("/mo");
-    stage.key(KeyCode::Tab);
     stage.has("Esc closes");
     stage.key(KeyCode::Esc);
     stage.lacks("  /mode");
     assert_eq!(stage.actions(), []);
     stage.key(KeyCode::Esc);
     assert_eq!(stage.actions(), [request("0/", Command::Interrupt)]);
+    stage.types("d");
+    stage.has("  /mode");
+    stage.key(KeyCode::Esc);
+    stage.key(KeyCode::Tab);
+    stage.has("  /mode");
+}
+
+#[test]
+fn a_question_mark_on_an_empty_input_shows_the_keys() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("really?");
+    stage.lacks("Ctrl+D");
+    stage.control('u');
+    stage.types("?");
+    stage.has(" Ctrl+D               leave, if the input is empty");
+    stage.types("x");
+    stage.lacks("Ctrl+D");
+    stage.has("❯ x");
+    let mut stage = Stage::new(40, 10);
+    stage.types("?");
+    stage.lacks("if the input is empty");
+    for _ in 0..50 {
+        stage.key(KeyCode::PageDown);
+    }
+    stage.has("show this table");
+    stage.key(KeyCode::PageUp);
+    stage.lacks("show this table");
+    stage.key(KeyCode::Esc);
+    stage.shows(&[
+        "── ↑- ←- [0/] →- ↓- ────────────────────",
+        "❯",
+        "gpt-5 · work (landlock) · $0.12 · /help",
+    ]);
+}
+
+#[test]
+fn agents_are_offered_by_id_and_name() {
+    let mut stage = Stage::new(80, 24);
+    let member = |id: &str, name: Option<&str>| Member {
+        id: agent(id),
+        name: name.map(str::to_owned),
+        state: AgentState::Idle,
+        task: String::new(),
+        unread: 0,
+        cost: None,
+        runner: Runner::ThisProcess,
+    };
+    let members = vec![member("0/", None), member("0/1/", Some("tester"))];
+    stage.app.update(Update::Team(members), stage.now);
+    stage.types("/kill te");
+    stage.has("  0/1/  tester · idle");
+    stage.key(KeyCode::Tab);
+    stage.has("❯ /kill 0/1/");
+    stage.control('u');
+    stage.enters("/kill tester");
+    let target = Some("tester".to_owned());
+    assert_eq!(stage.actions(), [request("0/", Command::Kill { target })]);
 }
 
 #[test]
@@ -324,12 +404,12 @@ fn files_are_listed_once_per_word_and_narrowed_with_every_key() {
 /// Regression: it looked as if a missing file were attached.
 #[test]
 fn a_missing_file_is_announced_as_sent_verbatim() {
-    let note = "(no file fits; sent as typed)";
+    let note = "No such file; sent as typed";
     let mut stage = Stage::new(80, 24);
     stage.types("see @mian");
     stage.lacks(note);
     lists(&mut stage, &["src/main.rs"]);
-    stage.has("❯ see @mian\n  (no file fits; sent as typed)\ngpt-5");
+    stage.has("❯ see @mian\n  No such file; sent as typed\ngpt-5");
     lists(&mut stage, &["src/main.rs", "src/mian.rs"]);
     stage.has("❯ see @mian\n  src/mian.rs\ngpt-5");
     stage.control('u');
@@ -345,7 +425,7 @@ fn a_missing_file_is_announced_as_sent_verbatim() {
 }
 
 #[test]
-fn text_that_was_not_typed_has_no_preview() {
+fn text_that_was_not_typed_has_no_list() {
     let mut stage = Stage::new(80, 24);
     stage.app.update(Update::Suggestion { agent: agent("0/"), text: "/mo".to_owned() }, stage.now);
     stage.key(KeyCode::PageUp);
@@ -367,14 +447,12 @@ fn a_late_list_keeps_the_selection() {
     let mut stage = Stage::new(80, 24);
     lists(&mut stage, &["b", "c"]);
     stage.types("@");
-    stage.key(KeyCode::Tab);
     stage.key(KeyCode::Down);
     lists(&mut stage, &["a", "b", "c"]);
     stage.key(KeyCode::Enter);
     stage.has("❯ @c");
     stage.control('u');
     stage.types("@");
-    stage.key(KeyCode::Tab);
     stage.app.press(Typed::Wheel(1), stage.now);
     stage.key(KeyCode::Enter);
     stage.has("❯ @b");
