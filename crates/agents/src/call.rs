@@ -147,7 +147,7 @@ impl Agent {
         };
         match call.work() {
             Work::Executor(executor) => self.execute(open, &call, executor, subject, reach).await,
-            Work::Step(step) => self.run_step(open, step.clone()).await,
+            Work::Step(step) => self.run_step(open, &call, step.clone()).await,
         }
     }
 
@@ -220,11 +220,18 @@ impl Agent {
     }
 
     /// Performs the step of a committed call, in the same commit as its result.
-    async fn run_step(&mut self, open: &OpenCall, step: Step) -> Result<Requests, StoreError> {
+    async fn run_step(
+        &mut self,
+        open: &OpenCall,
+        call: &Call<Step>,
+        step: Step,
+    ) -> Result<Requests, StoreError> {
         let step = step.within(self.limits().agents, || self.prompt());
         let (result_of, size) = (renderer(&step), self.toolbox().output_size);
-        let (next, open) = (open.next, open.clone());
-        let render = move |outcome: &Outcome| open.close(result_of(Some(outcome), size));
+        let (next, open, repairs) = (open.next, open.clone(), call.repairs().cloned());
+        let render = move |outcome: &Outcome| {
+            open.close(result_of(Some(outcome), size).with_repairs(repairs.as_ref()))
+        };
         match step {
             Step::Wait(wait) => self.run_wait(wait, render, next).await,
             step => self.record_step(step, render, next).await,

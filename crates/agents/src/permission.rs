@@ -180,11 +180,11 @@ impl Agent {
     ) -> Result<Permit, StoreError> {
         let permissions = Arc::clone(&self.toolbox().permissions);
         let commands = &self.toolbox().commands;
-        let verdict = permissions.judge(&call.name, &subject.facts, commands).await;
+        let verdict = permissions.judge(prepared.tool(), &subject.facts, commands).await;
         match verdict.because(why) {
             Verdict::Allow(reach) => Ok(Permit::Granted(reach)),
             Verdict::Deny(why) => Ok(Permit::Refused(None, refusal(&why))),
-            Verdict::Ask(question) if permissions.is_granted(&call.name, &subject) => {
+            Verdict::Ask(question) if permissions.is_granted(prepared.tool(), &subject) => {
                 Ok(Permit::Granted(question.reach))
             }
             Verdict::Ask(question) if permissions.user == User::Absent => {
@@ -209,7 +209,9 @@ impl Agent {
         let context = self.context().reaching(reach).leading_to(subject.destinations.clone());
         let preview = prepared.preview(&context).await;
         let why = why + &subject.links();
-        let Some(answer) = self.wait_for_answer(call, preview, why, rule).await? else {
+        let Some(answer) =
+            self.wait_for_answer(prepared.understood(call), preview, why, rule).await?
+        else {
             return Ok(Permit::Refused(None, interrupted()));
         };
         let ApprovalAnswer { call: id, decision, reason } = answer;
@@ -221,7 +223,7 @@ impl Agent {
                 return Ok(Permit::Refused(Some(approval), refusal(&why)));
             }
             Decision::Once => {}
-            Decision::Always => self.toolbox().permissions.grant(&call.name, subject),
+            Decision::Always => self.toolbox().permissions.grant(prepared.tool(), subject),
         }
         self.record(vec![approval], Next::Tool).await?;
         Ok(Permit::Granted(reach))
@@ -231,7 +233,7 @@ impl Agent {
     /// or can no longer answer.
     async fn wait_for_answer(
         &mut self,
-        call: &ToolCall,
+        call: ToolCall,
         preview: Preview,
         why: String,
         rule: Option<String>,
@@ -240,7 +242,7 @@ impl Agent {
         let cause = self.cause();
         self.question.set(Some(call.tool_call_id.clone()));
         self.emit(EventKind::ApprovalRequested(ApprovalRequest {
-            call: call.clone(),
+            call,
             preview,
             why,
             rule,
@@ -267,7 +269,9 @@ impl Agent {
         let done: Vec<&str> = found.iter().map(|note| note.text.as_str()).collect();
         let why = format!("put back what it changed in protected paths? ({})", done.join("; "));
         let preview = prepared.preview(&self.context()).await;
-        let Some(answer) = self.wait_for_answer(call, preview, why, None).await? else {
+        let Some(answer) =
+            self.wait_for_answer(prepared.understood(call), preview, why, None).await?
+        else {
             return Ok(Vec::new());
         };
         let ApprovalAnswer { call: id, decision, reason } = answer;

@@ -86,9 +86,9 @@ fn several_writers_may_create_the_same_folders() {
         for number in 0..8 {
             let workspace = &workspace;
             scope.spawn(move || {
-                let name = format!("file{number}");
-                let expected = json!({"output": format!("Wrote 1 bytes to {name}"), "bytes": 1});
-                let arguments = json!({"path": format!("a/b/c/{name}"), "content": "x"});
+                let path = format!("a/b/c/file{number}");
+                let expected = json!({"output": format!("Wrote 1 bytes to {path}"), "bytes": 1});
+                let arguments = json!({"path": path, "content": "x"});
                 workspace.check("file_write", arguments, success(expected));
             });
         }

@@ -1,5 +1,7 @@
 //! The dispatcher: which calls are refused, with which words, and what is checked first.
 
+use std::fmt::Display;
+
 use serde_json::{Value, json};
 
 use crate::support::{Workspace, failure, success};
@@ -34,7 +36,9 @@ fn arguments_that_are_no_object_are_refused_before_the_name_is_looked_up() {
 #[test]
 fn an_unknown_name_is_told_as_it_came() {
     check("no_such_tool", "{}", "Unknown tool: no_such_tool");
-    check("Glob", "{}", "Unknown tool: Glob");
+    check("find", "{}", "Unknown tool: find");
+    check("FileRead", "{}", "Unknown tool: FileRead");
+    check("Mail", r#"{"action":"inbox"}"#, "Unknown tool: Mail");
     check(" glob", "{}", "Unknown tool:  glob");
     check("gl\nob\"\\", "{}", "Unknown tool: gl\nob\"\\");
 }
@@ -74,7 +78,7 @@ fn required_parameters_are_missed_in_the_order_of_the_schema() {
 
 #[test]
 fn a_required_parameter_of_the_wrong_type_counts_as_missing() {
-    for value in ["null", "7", "1.5", "true", "[]", "{}", r#"["x"]"#] {
+    for value in ["null", "true", "[]", "{}", r#"["x"]"#] {
         let arguments = format!(r#"{{"path":{value},"content":"x"}}"#);
         check("file_write", &arguments, "Missing required parameter: path");
     }
@@ -92,13 +96,13 @@ fn what_is_missing_is_told_before_what_is_invalid() {
 fn invalid_optional_parameters_are_told_in_the_order_of_the_schema() {
     check("file_read", r#"{"path":"x","limit":0,"offset":0}"#, "Invalid parameter: offset");
     check("file_read", r#"{"path":"x","limit":0,"offset":1}"#, "Invalid parameter: limit");
-    check("grep", r#"{"pattern":"x","path":1,"glob":1}"#, "Invalid parameter: glob");
+    check("grep", r#"{"pattern":"x","path":[],"glob":[]}"#, "Invalid parameter: glob");
     check("bash", r#"{"command":"x","sandbox":1,"timeout":0}"#, "Invalid parameter: timeout");
 }
 
 #[test]
 fn an_optional_text_is_nothing_but_text() {
-    for value in ["7", "true", "[]", "{}"] {
+    for value in ["true", "[]", "{}"] {
         let of = |name| format!(r#"{{"pattern":"x","{name}":{value}}}"#);
         check("glob", &of("path"), "Invalid parameter: path");
         check("grep", &of("path"), "Invalid parameter: path");
@@ -108,7 +112,7 @@ fn an_optional_text_is_nothing_but_text() {
 
 #[test]
 fn a_boolean_is_true_or_false() {
-    for value in ["7", "0", r#""true""#, "[]", "{}"] {
+    for value in ["7", "0", r#""yes""#, r#""1""#, "[]", "{}"] {
         let of = |name| {
             format!(
                 r#"{{"command":"true","path":"x","old_string":"a","new_string":"b","{name}":{value}}}"#
@@ -230,7 +234,7 @@ fn numbers_that_no_float_holds_are_no_json_for_us() {
 
 #[test]
 fn control_characters_are_escaped_or_refused() {
-    check("glob", "{\"pattern\":\"a\nb\"}", "Invalid JSON arguments");
+    check("mail", "{\"action\":\"in\nbox\"}", "Invalid JSON arguments");
     Workspace::new().check("file_read", r#"{"path":"a\nb"}"#, failure("File not found: a\nb"));
 }
 
@@ -288,4 +292,98 @@ fn a_refusal_has_the_single_field_error() {
         panic!("no object: {refusal}");
     };
     assert_eq!(fields.keys().collect::<Vec<_>>(), ["error"]);
+}
+
+/// The result of a call that is repaired, without the notes, and the notes.
+#[track_caller]
+fn check_repaired(name: &str, arguments: impl Display, expected: Value, notes: &[&str]) {
+    let workspace = workspace();
+    let mut result: Value = serde_json::from_str(&workspace.tool(name, arguments)).unwrap();
+    let repaired = result["data"].as_object_mut().and_then(|data| data.remove("repaired"));
+    assert_eq!(result, expected);
+    assert_eq!(repaired, Some(json!(notes)));
+}
+
+#[test]
+fn a_name_in_another_case_or_with_dashes_is_repaired() {
+    let two = success(json!({"output": "two\n"}));
+    let arguments = json!({"path": "lines.txt", "offset": 2, "limit": 1});
+    for name in ["File_Read", "file-read", "FILE-READ"] {
+        check_repaired(name, &arguments, two.clone(), &[&format!("tool {name} read as file_read")]);
+    }
+    check("Glob", "{}", "Missing required parameter: pattern");
+}
+
+#[test]
+fn text_around_an_object_is_repaired_if_there_is_one_object() {
+    let found = success(json!({"output": "lines.txt", "count": 1}));
+    let check = |arguments: &str, note| check_repaired("glob", arguments, found.clone(), &[note]);
+    check("```json\n{\"pattern\":\"*.txt\"}\n```", "removed the code fence around the arguments");
+    check(r#"{"pattern":"*.txt",}"#, "removed trailing commas");
+    check(r#"{"pattern":"*.txt"}}"#, "removed an extra closing brace");
+    check(r#""{\"pattern\":\"*.txt\"}""#, "the arguments were encoded twice");
+    check(r#"[{"pattern":"*.txt"}]"#, "took the arguments out of a list");
+    let wrote = success(json!({"output": "Wrote 3 bytes to new", "bytes": 3}));
+    let raw = "{\"path\":\"new\",\"content\":\"a\n\t\"}";
+    check_repaired("file_write", raw, wrote, &["escaped control characters in strings"]);
+}
+
+#[test]
+fn a_value_of_another_type_is_repaired() {
+    let wrote = |path: &str, bytes: usize| {
+        success(json!({"output": format!("Wrote {bytes} bytes to {path}"), "bytes": bytes}))
+    };
+    let number = r#"{"path":7,"content":1.25}"#;
+    let notes = ["path: a number read as a string", "content: a number read as a string"];
+    check_repaired("file_write", number, wrote("7", 4), &notes);
+    for content in ["1.10", "1.0", "1e3", "12345678901234567890123"] {
+        let arguments = format!(r#"{{"path":"a","content":{content}}}"#);
+        check("file_write", &arguments, "Missing required parameter: content");
+    }
+    let object = r#"{"path":"a/b.json","content":{"a":[1.10]}}"#;
+    let note = ["content: an object written as JSON"];
+    check_repaired("file_write", object, wrote("a/b.json", 26), &note);
+    check("file_write", r#"{"path":"b.txt","content":{}}"#, "Missing required parameter: content");
+    check("file_write", r#"{"path":"b.json","content":[]}"#, "Missing required parameter: content");
+    let words = json!({"command": ["echo", "a  b", "$HOME"], "sandbox": "false"});
+    let printed = success(json!({"output": "a  b $HOME\n", "exit_code": 0}));
+    let notes = ["command: a list joined as shell words", "sandbox: a string read as a boolean"];
+    check_repaired("bash", words, printed, &notes);
+    check("bash", r#"{"command":["echo","a","|","wc"]}"#, "Missing required parameter: command");
+}
+
+#[test]
+fn a_parameter_under_another_name_is_repaired_if_it_is_the_only_one() {
+    let all = success(json!({"output": "one\ntwo\nthree\n"}));
+    let call = r#"{"file_path":"lines.txt"}"#;
+    check_repaired("file_read", call, all.clone(), &["file_path read as path"]);
+    let twice = r#"{"file_path":"lines.txt","filename":"lines.txt"}"#;
+    check_repaired("file_read", twice, all, &["file_path read as path"]);
+    let found = success(json!({"output": "lines.txt:2: two", "count": 1}));
+    let notes = ["file_path read as path", "query read as pattern"];
+    check_repaired("grep", r#"{"query":"two","file_path":"lines.txt"}"#, found, &notes);
+    let path = "Missing required parameter: path";
+    check("file_read", r#"{"file_path":"lines.txt","filename":"other"}"#, path);
+    check("file_read", r#"{"path":[],"file_path":"lines.txt"}"#, path);
+    check("file_read", r#"{"path":7,"file_path":"lines.txt"}"#, path);
+    check("file_read", r#"{"file_path":"a","file_path":"lines.txt"}"#, path);
+    let text = r#"{"path":"lines.txt","old_string":"one","text":"1"}"#;
+    check("file_edit", text, "Missing required parameter: new_string");
+}
+
+#[test]
+fn what_is_left_after_repairs_is_refused_as_it_is() {
+    check("Bash", r#"{"cmd":"true","timeout":"soon",}"#, "Invalid parameter: timeout");
+    check("Find", r#"{"pattern":"x",}"#, "Invalid JSON arguments");
+    check("wait", r#"{"agents":"[\"0/1/\"]"}"#, "Invalid parameter: agents");
+}
+
+#[test]
+fn a_call_on_the_database_says_what_was_repaired_too_and_mail_never_is() {
+    let workspace = Workspace::new();
+    let result: Value = serde_json::from_str(&workspace.tool("Agents", "")).unwrap();
+    assert_eq!(result["data"]["repaired"], json!(["tool Agents read as agents"]));
+    workspace
+        .check("mail", "[{\"action\":\"inbox\"}]", json!({"error": "Invalid JSON arguments"}))
+        .check("MAIL", r#"{"action":"inbox"}"#, json!({"error": "Unknown tool: MAIL"}));
 }

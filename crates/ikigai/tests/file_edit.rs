@@ -11,6 +11,10 @@ fn replaced(count: usize) -> Value {
     success(json!({"output": output, "replacements": count}))
 }
 
+fn several(count: usize, lines: &str) -> Value {
+    failure(format!("String found {count} times in file, use replace_all to replace all\n{lines}"))
+}
+
 /// The old and the new string.
 type Edit<'a> = (&'a str, &'a str);
 
@@ -50,12 +54,12 @@ fn one_occurrence_is_replaced() {
 
 #[test]
 fn several_occurrences_are_replaced_only_on_demand() {
-    let refused = failure("String found 3 times in file, use replace_all to replace all");
+    let refused = several(3, "lines 1, 1, 1");
     check("a a a", ("a", "b"), refused, "a a a");
     check_all("a a a", ("a", "b"), replaced(3), "b b b");
     check_all("a", ("a", "b"), replaced(1), "b");
     let no = json!({"path": "file", "old_string": "a", "new_string": "b", "replace_all": false});
-    let refused = failure("String found 2 times in file, use replace_all to replace all");
+    let refused = several(2, "lines 1, 1");
     check_call(b"aa", no, refused, b"aa");
 }
 
@@ -71,7 +75,9 @@ fn a_string_that_is_not_there_is_a_failure() {
     check("one", ("two", "2"), failure("String not found in file"), "one");
     check_all("one", ("two", "2"), failure("String not found in file"), "one");
     check("", ("two", "2"), failure("String not found in file"), "");
-    check("ONE", ("one", "2"), failure("String not found in file"), "ONE");
+    let advice = "closest is line 1: \"ONE\" differs in upper and lower case";
+    let refused = failure(format!("String not found in file\n{advice}"));
+    check("ONE", ("one", "2"), refused, "ONE");
     check("a.c", ("a?c", "2"), failure("String not found in file"), "a.c");
 }
 
@@ -118,7 +124,7 @@ fn mode_and_link_are_kept() {
 }
 
 #[test]
-fn failures_about_the_text_name_the_file_and_others_its_path() {
+fn failures_name_the_path_as_it_was_given() {
     let workspace = Workspace::unconfined();
     workspace
         .write("folder/file", "aa")
@@ -129,7 +135,10 @@ fn failures_about_the_text_name_the_file_and_others_its_path() {
     let too_long = format!("File name too long: {long}");
     let before = workspace.names();
     for (path, error) in [
-        ("./folder/file", "String found 2 times in file, use replace_all to replace all"),
+        (
+            "./folder/file",
+            "String found 2 times in ./folder/file, use replace_all to replace all\nlines 1, 1",
+        ),
         ("folder", "Is a directory: folder"),
         ("folder/", "Is a directory: folder/"),
         (".", "Is a directory: ."),
@@ -170,4 +179,44 @@ fn an_old_string_longer_than_a_piece_is_found() {
         replaced(1),
         format!("aNb{}", &old[..old.len() - 1]),
     );
+}
+
+#[test]
+fn several_occurrences_are_refused_with_the_first_five_lines() {
+    let found = several(7, "lines 1, 2, 3, 5, 5, …");
+    check("a\na\na\n\na a\na\na", ("a", "b"), found, "a\na\na\n\na a\na\na");
+    check("a\n\nb\na\n", ("a\n", "b"), several(2, "lines 1, 4"), "a\n\nb\na\n");
+}
+
+/// A single place that matches but for something that models get wrong.
+#[test]
+fn a_text_that_nearly_matches_one_place_is_replaced_and_the_model_is_told() {
+    let repaired = |note: &str| {
+        let output = "Replaced 1 occurrence(s) in file";
+        success(json!({"output": output, "replacements": 1, "repaired": [note]}))
+    };
+    let line_ends = repaired("old_string: line ends differ from the file");
+    check(b"a\r\nb\r\n\xff", ("a\nb", "c\nd"), line_ends.clone(), b"c\r\nd\r\n\xff");
+    check_all("a\r\nb\r\n", ("a\nb", "c"), line_ends, "c\r\n");
+    let note = "old_string: indentation differs from the file, new_string indented like the file";
+    let after = "fn f() {\n\tg();\n\th();\n}\n";
+    check("fn f() {\n\tg();\n}\n", ("    g();\n", "    g();\n    h();\n"), repaired(note), after);
+}
+
+#[test]
+fn a_text_that_nearly_matches_two_places_is_not_replaced() {
+    let content = "\tfoo();\nbar();\n  foo();\n";
+    let advice = "2 places match if indentation is ignored: lines 1, 3";
+    let refused = failure(format!("String not found in file\n{advice}"));
+    check(content, ("    foo();\n", "baz();\n"), refused.clone(), content);
+    check_all(content, ("    foo();\n", "baz();\n"), refused, content);
+}
+
+#[test]
+fn a_file_that_is_too_large_to_be_held_is_only_searched_for_the_exact_text() {
+    let content = format!("a  \nb\n{}", "x\n".repeat(5_500_000));
+    let workspace = Workspace::new();
+    workspace.write("file", &content);
+    let call = json!({"path": "file", "old_string": "a\nb\n", "new_string": "c\n"});
+    workspace.check("file_edit", call, failure("String not found in file"));
 }

@@ -36,9 +36,10 @@ fn bytes_are_counted_not_characters() {
 #[test]
 fn the_result_names_the_file_not_its_path() {
     let workspace = Workspace::new();
-    check(&workspace, "./a//b.txt", "", wrote(0, "b.txt"));
-    check(&workspace, &workspace.text("c d.txt"), "", wrote(0, "c d.txt"));
-    check(&workspace, "a/../e", "", wrote(0, "e"));
+    check(&workspace, "./a//b.txt", "", wrote(0, "./a//b.txt"));
+    let absolute = workspace.text("c d.txt");
+    check(&workspace, &absolute, "", wrote(0, &absolute));
+    check(&workspace, "a/../e", "", wrote(0, "a/../e"));
     assert_eq!(workspace.names(), ["a/", "a/b.txt", "c d.txt", "e"]);
 }
 
@@ -55,7 +56,7 @@ fn an_existing_file_is_replaced_whole() {
 fn missing_folders_are_created() {
     let workspace = Workspace::new();
     workspace.folder("a");
-    check(&workspace, "a/b/c/d.txt", "deep", wrote(4, "d.txt"));
+    check(&workspace, "a/b/c/d.txt", "deep", wrote(4, "a/b/c/d.txt"));
     assert_eq!(workspace.names(), ["a/", "a/b/", "a/b/c/", "a/b/c/d.txt"]);
     assert_eq!(workspace.read("a/b/c/d.txt"), b"deep");
 }
@@ -79,7 +80,7 @@ fn a_new_file_gets_the_mode_that_the_umask_leaves() {
         let script = format!(
             r#"umask {umask}; exec "$IKIGAI" tool file_write '{{"path":"new/file","content":"x"}}'"#
         );
-        assert_eq!(result(&mut workspace.script(&script)), wrote(1, "file").to_string());
+        assert_eq!(result(&mut workspace.script(&script)), wrote(1, "new/file").to_string());
         assert_eq!((workspace.mode("new/file"), workspace.mode("new")), (mode, folder_mode));
     }
 }
@@ -114,7 +115,7 @@ fn a_dangling_link_creates_its_target_with_the_folders_above() {
 fn a_linked_folder_is_written_into() {
     let workspace = Workspace::new();
     workspace.folder("real").link("way", "real");
-    check(&workspace, "way/file", "x", wrote(1, "file"));
+    check(&workspace, "way/file", "x", wrote(1, "way/file"));
     assert_eq!(workspace.names(), ["real/", "real/file", "way"]);
 }
 

@@ -46,6 +46,35 @@ fn a_yes_runs_the_whole_command_that_was_shown_and_is_in_the_log() {
     assert_eq!(contents(&log, "approval"), ["Allowed once"]);
 }
 
+/// The log has the call as it came.
+#[test]
+fn a_repaired_call_is_shown_as_what_would_run() {
+    let raw = json!({"cmd": ["touch", "../outside/a file"], "sandbox": "false"});
+    let call = Reply::call("c1", "Bash", raw.clone());
+    let server = ModelServer::start([call, Reply::text("Done.")]);
+    let workspace = Workspace::new();
+    workspace.folder("../outside");
+    let mut terminal = start_talking(&workspace, &server);
+    terminal.type_line("make it");
+    terminal.wait_for("y/a/n ❯ ");
+    terminal.type_line("y");
+    terminal.wait_for("● Done.\r\n❯ ");
+    let shown = leave(terminal);
+    assert!(shown.contains("? agent 0/ asks for bash: "), "{shown}");
+    assert!(shown.contains("touch '../outside/a file'"), "{shown}");
+    assert!(workspace.path("../outside/a file").exists());
+    let log = workspace.log("0/");
+    let called = &log.iter().find(|message| message["kind"] == "tool_call").unwrap()["data"];
+    assert_eq!((&called["name"], &called["arguments"]), (&json!("Bash"), &json!(raw.to_string())));
+    let repaired = json!([
+        "tool Bash read as bash",
+        "cmd read as command",
+        "command: a list joined as shell words",
+        "sandbox: a string read as a boolean"
+    ]);
+    assert_eq!(nth_result(&server, 1, 0)["data"]["repaired"], repaired);
+}
+
 #[test]
 fn what_a_command_put_into_a_protected_path_is_put_back_after_a_yes_alone() {
     for (answer, is_back) in [("y", true), ("n", false)] {

@@ -30,7 +30,7 @@ fn not_permitted(result: &Value) -> String {
 #[test]
 fn inside_the_tree_nothing_is_asked() {
     let workspace = Workspace::new();
-    let wrote = success(json!({"output": "Wrote 3 bytes to file", "bytes": 3}));
+    let wrote = success(json!({"output": "Wrote 3 bytes to folder/file", "bytes": 3}));
     let arguments = json!({"path": "folder/file", "content": "new"});
     let (written, events) = call(&workspace, "file_write", arguments);
     assert_eq!(written, wrote);
@@ -355,4 +355,26 @@ fn inside_the_sandbox_mail_of_the_command_line_names_the_tool() {
     let ran = result(&workspace, "bash", json!({ "command": command }));
     let output = ran["data"]["output"].as_str().unwrap();
     assert!(output.contains("--agent 1/ cannot be used inside a command of agent 0/"), "{ran}");
+}
+
+/// A rule names the tool, whatever the model calls it.
+#[test]
+fn a_repaired_call_is_judged_as_what_it_became_and_logged_as_it_came() {
+    let workspace = Workspace::new();
+    workspace
+        .write_config("[[rules]]\ntool = \"bash\"\nmatch = \"touch *\"\ndecision = \"deny\"\n");
+    for (name, arguments) in [
+        ("Bash", json!({"command": "touch file"})),
+        ("bash", json!({"cmd": ["touch", "file"]})),
+        ("BASH", json!([{"command": "touch file", "sandbox": "false"}])),
+    ] {
+        let (refused, events) = call(&workspace, name, arguments.clone());
+        not_permitted(&refused);
+        assert!(!workspace.path("file").exists());
+        let called = of_type(&events, "tool_call")[0];
+        assert_eq!(
+            (&called["name"], &called["arguments"]),
+            (&json!(name), &json!(arguments.to_string()))
+        );
+    }
 }

@@ -8,8 +8,8 @@ use crate::declaration::ParameterType;
 use crate::result::Refusal;
 
 /// The arguments of one call: a JSON object as the model sent it.
-#[derive(Debug)]
-pub struct Arguments(Map<String, Value>);
+#[derive(Debug, Default)]
+pub struct Arguments(pub(crate) Map<String, Value>);
 
 impl Arguments {
     /// Reads `json`; nothing at all counts as `{}`, since that is how some servers send a call
@@ -85,6 +85,33 @@ impl Argument for Option<bool> {
     }
 }
 
+/// A text of one kind, which decides how other values are [repaired](ParameterType).
+macro_rules! text_of_a_kind {
+    ($(#[doc = $about:literal])+ $Text:ident) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $Text(pub String);
+
+        impl Argument for $Text {
+            const TYPE: ParameterType = ParameterType::$Text;
+            const REQUIRED: bool = true;
+
+            fn parse(value: Option<&Value>, name: &'static str) -> Result<Self, Refusal> {
+                String::parse(value, name).map($Text)
+            }
+        }
+    };
+}
+
+text_of_a_kind! {
+    /// A command for a shell.
+    ShellCommand
+}
+text_of_a_kind! {
+    /// All that a file is to hold.
+    FileContent
+}
+
 /// A whole number from `MIN` to `MAX`.
 #[derive(Debug, Clone, Copy)]
 pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
@@ -118,7 +145,7 @@ impl<T: Choice> Argument for Option<T> {
     }
 }
 
-/// Several texts; models also send a single one, or a number where an id is wanted.
+/// Several texts; models also send a number where an id is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Texts(pub Vec<String>);
 
@@ -136,7 +163,12 @@ impl Argument for Option<Texts> {
             Value::Array(all) if all.len() <= Texts::LONGEST => {
                 all.iter().map(text).collect::<Option<_>>().map(Texts)
             }
-            other => text(other).map(|one| Texts(vec![one])),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => None,
         })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ikigai_conversation::{EffectKind, Preview, ResultState};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::arguments::{Arguments, Whole};
+use crate::arguments::{Arguments, ShellCommand, Whole};
 use crate::call::Call;
 use crate::commands::{CommandSpec, RunningCommand};
 use crate::context::Context;
@@ -21,12 +21,14 @@ use crate::tool::{BuiltIn, Tool};
 use crate::watchdog::{GRACE, Status};
 
 pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
-    BuiltIn::new(Bash::declaration(), &[EffectKind::Command], prepare).shared()
+    BuiltIn::new(Bash::declaration(), &[EffectKind::Command], prepare)
+        .repairing(Bash::PARAMETERS)
+        .shared()
 }
 
 fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
     let call = Arc::new(Bash::parse(arguments)?);
-    let command = call.command.clone();
+    let command = call.command.0.clone();
     let (leaves_sandbox, wants_network) = (call.sandbox == Some(false), call.network == Some(true));
     let effect = Effect::Command { command: command.clone(), leaves_sandbox, wants_network };
     let work = move |context: Context| {
@@ -43,7 +45,7 @@ tool! {
     /// Run a command with bash -c
     struct Bash = "bash" {
         /// Command to run
-        command: String,
+        command: ShellCommand,
         /// Seconds, default 120
         timeout: Option<Whole<1, 3600>>,
         /// false: ask to leave the sandbox
@@ -137,7 +139,7 @@ impl Bash {
         hint(
             sandbox,
             kind,
-            EndedCommand { command: &self.command, exit_code, output: &output.text },
+            EndedCommand { command: &self.command.0, exit_code, output: &output.text },
         )
     }
 
@@ -151,13 +153,14 @@ impl Bash {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.command.contains('\0') {
+        let command = &self.command.0;
+        if command.contains('\0') {
             return Err("the command holds a NUL character".to_owned());
         }
-        if self.command.len() > LONGEST_COMMAND {
+        if command.len() > LONGEST_COMMAND {
             return Err(format!(
                 "the command is too long ({} bytes, at most {LONGEST_COMMAND}): put it in a file and run that",
-                self.command.len()
+                command.len()
             ));
         }
         Ok(())
@@ -221,7 +224,7 @@ impl Bash {
         capture: &mut Capture,
     ) -> io::Result<End> {
         let order = CommandSpec {
-            command: &self.command,
+            command: &self.command.0,
             directory: context.directory(),
             variables: &context.variables,
             agent: &context.agent,

@@ -5,18 +5,22 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use ikigai_conversation::{CallSummary, EffectKind, Preview};
+use ikigai_conversation::{CallSummary, EffectKind, Preview, ToolCall};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::gate::{Fact, FileFacts};
 use crate::place::Place;
+use crate::repair::Repairs;
 use crate::result::{Execution, ToolResult};
 
 /// A call that was understood. It may be judged, shown and run several times, and is always the same call.
 #[derive(Clone)]
 pub struct Call<S> {
+    /// The name of its tool.
+    tool: String,
+    repairs: Option<Arc<Repairs>>,
     effects: Vec<Effect>,
     summary: Option<CallSummary>,
     preview: Option<PreviewMaker>,
@@ -35,7 +39,11 @@ pub enum Work<S> {
 
 /// Runs a call.
 #[derive(Clone)]
-pub struct Executor(Kind);
+pub struct Executor {
+    kind: Kind,
+    /// What was repaired in the call, for its result.
+    repairs: Option<Arc<Repairs>>,
+}
 
 #[derive(Clone)]
 enum Kind {
@@ -56,7 +64,7 @@ impl<S> Call<S> {
         work: impl Fn(&Context) -> E + Send + Sync + 'static,
     ) -> Call<S> {
         let work = Kind::Blocking(Arc::new(move |context| work(context).into()));
-        Call::new(Work::Executor(Executor(work)))
+        Call::executed(work)
     }
 
     /// The same for a call that mostly waits.
@@ -65,7 +73,7 @@ impl<S> Call<S> {
         F: Future<Output = Execution> + Send + 'static,
     {
         let work = Kind::Waiting(Arc::new(move |context| Box::pin(work(context))));
-        Call::new(Work::Executor(Executor(work)))
+        Call::executed(work)
     }
 
     /// A call that works on the database.
@@ -74,7 +82,19 @@ impl<S> Call<S> {
     }
 
     fn new(work: Work<S>) -> Call<S> {
-        Call { effects: Vec::new(), summary: None, preview: None, work, ends_turn: false }
+        Call {
+            tool: String::new(),
+            repairs: None,
+            effects: Vec::new(),
+            summary: None,
+            preview: None,
+            work,
+            ends_turn: false,
+        }
+    }
+
+    fn executed(kind: Kind) -> Call<S> {
+        Call::new(Work::Executor(Executor { kind, repairs: None }))
     }
 
     /// The same call, which has these effects and no others.
@@ -111,6 +131,7 @@ impl<S> Call<S> {
         arguments: &Arguments,
         declared: &[EffectKind],
     ) -> Call<S> {
+        self.tool = name.to_owned();
         let is_declared = |effect: &Effect| declared.contains(&effect.kind());
         if self.effects.is_empty() || !self.effects.iter().all(is_declared) {
             self.effects.push(Effect::Unknown);
@@ -122,6 +143,32 @@ impl<S> Call<S> {
             Arc::new(move |_| Preview::Arguments { arguments: arguments.clone() })
         });
         self
+    }
+
+    /// The same call, which was understood only after these repairs.
+    pub(crate) fn with_repairs(mut self, repairs: Option<Repairs>) -> Call<S> {
+        self.repairs = repairs.map(Arc::new);
+        if let Work::Executor(executor) = &mut self.work {
+            executor.repairs = self.repairs.clone();
+        }
+        self
+    }
+
+    /// The name of its tool, however the model called it.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// What was repaired in it, if anything was. The result of an executor says so already.
+    pub fn repairs(&self) -> Option<&Repairs> {
+        self.repairs.as_deref()
+    }
+
+    /// The call of a model as it was understood.
+    pub fn understood(&self, call: &ToolCall) -> ToolCall {
+        let arguments = self.repairs().map(|repairs| repairs.arguments.clone());
+        let arguments = arguments.unwrap_or_else(|| call.arguments.clone());
+        ToolCall { name: self.tool.clone(), arguments, ..call.clone() }
     }
 
     /// What it would do; never empty.
@@ -206,7 +253,7 @@ impl Executor {
     /// Dropping the future ends a running command. File tools run on until they notice the interrupt
     /// of the context; a file that is being written is finished.
     pub async fn run(&self, context: &Context) -> Execution {
-        match &self.0 {
+        let execution = match &self.kind {
             // The one door to blocking work: the walkers and the file tools never wait on the runtime.
             Kind::Blocking(work) => {
                 let (work, context) = (Arc::clone(work), context.clone());
@@ -215,7 +262,8 @@ impl Executor {
                 })
             }
             Kind::Waiting(work) => work(context.clone()).await,
-        }
+        };
+        Execution { result: execution.result.with_repairs(self.repairs.as_deref()), ..execution }
     }
 }
 
@@ -227,7 +275,7 @@ impl<S> fmt::Debug for Call<S> {
 
 impl fmt::Debug for Executor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.kind {
             Kind::Blocking(_) => "Executor(blocking)",
             Kind::Waiting(_) => "Executor(waiting)",
         })

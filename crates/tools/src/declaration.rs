@@ -27,11 +27,15 @@ pub struct Parameter {
     pub required: bool,
 }
 
-/// The type of a parameter's value.
+/// The type of a parameter's value. It also decides which other values are repaired.
 #[derive(Debug, Clone, Copy)]
 pub enum ParameterType {
     /// A string.
     Text,
+    /// A string that a shell runs. Models also send a list of words.
+    ShellCommand,
+    /// A string that becomes a file. Models also send an object for a JSON file.
+    FileContent,
     /// One of these strings.
     Choice(&'static [&'static str]),
     /// A list of strings.
@@ -87,7 +91,9 @@ impl Parameter {
     fn schema(&self) -> Value {
         let description = self.description;
         match self.value {
-            ParameterType::Text => json!({"type": "string", "description": description}),
+            ParameterType::Text | ParameterType::ShellCommand | ParameterType::FileContent => {
+                json!({"type": "string", "description": description})
+            }
             ParameterType::Choice(values) => {
                 json!({"type": "string", "enum": values, "description": description})
             }

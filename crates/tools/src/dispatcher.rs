@@ -9,6 +9,7 @@ use crate::arguments::Arguments;
 use crate::call::Call;
 use crate::declaration::Declaration;
 use crate::gate::{Mode, offers};
+use crate::repair::{Draft, means};
 use crate::result::{Refusal, ToolResult};
 use crate::tool::Tool;
 
@@ -78,12 +79,41 @@ impl<S> Dispatcher<S> {
         self.declarations().map(Declaration::schema).collect()
     }
 
-    /// Makes a call ready to run.
+    /// Makes a call ready to run. One that is wrong in a way that models often are is repaired, if
+    /// only one call can be meant.
     ///
     /// # Errors
     /// A call that cannot be run is answered at once, with the single field `error`. The checks are, in
     /// this order: a name at all, a JSON object, a known name, then the tool's own parameters.
     pub fn dispatch(&self, name: &str, arguments: &[u8]) -> Result<Call<S>, ToolResult> {
+        self.strict(name, arguments).or_else(|refusal| self.repaired(name, arguments, refusal))
+    }
+
+    /// The same call without a slip; else the refusal of what is left when all slips are repaired.
+    fn repaired(
+        &self,
+        called: &str,
+        arguments: &[u8],
+        refusal: ToolResult,
+    ) -> Result<Call<S>, ToolResult> {
+        let meant = self.find(called).or_else(|| self.find_similar(called));
+        let repairable = meant.and_then(|tool| Some((tool, tool.repairable()?)));
+        let (Some((tool, parameters)), Some(mut draft)) = (repairable, Draft::read(arguments))
+        else {
+            return Err(refusal);
+        };
+        let name = &tool.declaration().name;
+        if name != called {
+            draft.note_name(called, name);
+        }
+        let call = match tool.prepare(draft.arguments()) {
+            Err(_) if draft.correct(parameters) => tool.prepare(draft.arguments())?,
+            call => call?,
+        };
+        Ok(call.of_tool(name, draft.arguments(), tool.effects()).with_repairs(draft.finish()))
+    }
+
+    fn strict(&self, name: &str, arguments: &[u8]) -> Result<Call<S>, ToolResult> {
         let unknown = || Refusal::UnknownTool(name.to_owned());
         if name.is_empty() {
             return Err(unknown().into());
@@ -92,6 +122,13 @@ impl<S> Dispatcher<S> {
         let tool = self.find(name).ok_or_else(unknown)?;
         let call = tool.prepare(&arguments)?;
         Ok(call.of_tool(name, &arguments, tool.effects()))
+    }
+
+    /// The only tool whose name differs in case, or in `-` for `_`.
+    fn find_similar(&self, called: &str) -> Option<&dyn Tool<S>> {
+        let mut similar = self.tools().filter(|tool| means(called, &tool.declaration().name));
+        let only = similar.next()?;
+        similar.next().is_none().then_some(only)
     }
 
     fn find(&self, name: &str) -> Option<&dyn Tool<S>> {

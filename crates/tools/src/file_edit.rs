@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, Write};
 use std::sync::Arc;
 
 use ikigai_conversation::{EffectKind, Preview};
+use memchr::memchr_iter;
 use memchr::memmem::Finder;
 
 use crate::arguments::Arguments;
@@ -14,15 +15,20 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::diff::COMPARED_BYTES;
 use crate::effect::Effect;
-use crate::file_error::{FileError, file_name};
+use crate::file_error::{FileError, shorten};
+use crate::file_use::KEPT_BYTES;
+use crate::inexact::{InexactEdit, SHOWN, find, listed};
 use crate::present::{Present, whole_change};
-use crate::replace::Target;
-use crate::result::{Execution, ToolResult};
+use crate::replace::{Target, read_up_to};
+use crate::result::{Execution, REPAIRED, ToolResult};
+use crate::similar_names::describe;
 use crate::tool::{BuiltIn, Tool};
 use crate::written::WrittenFile;
 
 pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
-    BuiltIn::new(FileEdit::declaration(), &[EffectKind::Write], prepare).shared()
+    BuiltIn::new(FileEdit::declaration(), &[EffectKind::Write], prepare)
+        .repairing(FileEdit::PARAMETERS)
+        .shared()
 }
 
 fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
@@ -51,7 +57,13 @@ tool! {
 
 /// Why a file stays as it is.
 enum EditError {
-    Occurrences(u64),
+    /// The text is not in the file; with advice, if there is any.
+    NotFound(Option<String>),
+    /// It is there more than once, first in these lines.
+    Several {
+        count: u64,
+        lines: Vec<u64>,
+    },
     File(FileError),
 }
 
@@ -59,6 +71,14 @@ impl<E: Into<FileError>> From<E> for EditError {
     fn from(error: E) -> EditError {
         EditError::File(error.into())
     }
+}
+
+/// Which bytes of a file are replaced.
+enum Plan {
+    /// All of these occurrences.
+    Exact { count: u64 },
+    /// A place that matches in another way.
+    Inexact(InexactEdit),
 }
 
 impl FileEdit {
@@ -69,6 +89,13 @@ impl FileEdit {
         let remark = is_everywhere.then(|| format!("wherever it stands in {path}"));
         match Present::of(context, path) {
             Present::Text(text) if !old.is_empty() => match text.matches(old).count() {
+                0 => match find(text.as_bytes(), old, new) {
+                    Ok(edit) => {
+                        let after = edit.pieces(text.as_bytes()).concat();
+                        whole_change(path, remark, &text, &String::from_utf8_lossy(&after))
+                    }
+                    Err(_) => whole_change(path, remark, old, new),
+                },
                 1 => whole_change(path, remark, &text, &text.replace(old, new)),
                 2.. if is_everywhere => whole_change(path, remark, &text, &text.replace(old, new)),
                 _ => whole_change(path, remark, old, new),
@@ -86,25 +113,47 @@ impl FileEdit {
         if self.old_string == self.new_string {
             return ToolResult::failure("old_string and new_string are identical").into();
         }
-        let name = file_name(&self.path);
+        let path = shorten(&self.path);
         let failure = match self.edit(context) {
-            Ok((count, written)) => {
-                let output = format!("Replaced {count} occurrence(s) in {name}");
-                let success = ToolResult::output(output).with("replacements", count);
-                let after = |before: &[u8]| self.applied_to(before).map(Cow::Owned);
+            Ok((plan, written)) => {
+                let success = self.success(&plan);
+                let after = |before: &[u8]| self.applied_to(before, &plan).map(Cow::Owned);
                 return written.execution(context, &self.path, success, after);
             }
-            Err(EditError::Occurrences(0)) => format!("String not found in {name}"),
-            Err(EditError::Occurrences(count)) => {
-                format!("String found {count} times in {name}, use replace_all to replace all")
+            Err(EditError::NotFound(advice)) => {
+                let advice = advice.map(|advice| format!("\n{advice}")).unwrap_or_default();
+                format!("String not found in {path}{advice}")
             }
-            Err(EditError::File(error)) => error.describe(&self.path),
+            Err(EditError::Several { count, lines }) => {
+                let more = if count > lines.len() as u64 { ", …" } else { "" };
+                format!(
+                    "String found {count} times in {path}, use replace_all to replace all\n{}{more}",
+                    listed(&lines)
+                )
+            }
+            Err(EditError::File(error)) => describe(context, &error, &self.path),
         };
         ToolResult::failure(&failure).into()
     }
 
+    fn success(&self, plan: &Plan) -> ToolResult {
+        let count = match plan {
+            Plan::Exact { count } => *count,
+            Plan::Inexact(_) => 1,
+        };
+        let output = format!("Replaced {count} occurrence(s) in {}", shorten(&self.path));
+        let success = ToolResult::output(output).with("replacements", count);
+        match plan {
+            Plan::Exact { .. } => success,
+            Plan::Inexact(edit) => success.with(REPAIRED, vec![edit.note]),
+        }
+    }
+
     /// What a file holds after the edit that held this before, unless that is too large to be compared.
-    fn applied_to(&self, before: &[u8]) -> Option<Vec<u8>> {
+    fn applied_to(&self, before: &[u8], plan: &Plan) -> Option<Vec<u8>> {
+        if let Plan::Inexact(edit) = plan {
+            return Some(edit.pieces(before).concat());
+        }
         let mut after = Vec::with_capacity(before.len());
         scan(&mut &*before, &Finder::new(&self.old_string), |piece| {
             after.extend_from_slice(match piece {
@@ -121,25 +170,40 @@ impl FileEdit {
     }
 
     /// Counts first and writes then: a refused edit costs no writing.
-    fn edit(&self, context: &Context) -> Result<(u64, WrittenFile), EditError> {
+    fn edit(&self, context: &Context) -> Result<(Plan, WrittenFile), EditError> {
         let _turn = context.turn_to_write();
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
         let mut reader = file.try_clone()?;
         let finder = Finder::new(&self.old_string);
-        let mut count = 0;
-        scan(&mut reader, &finder, |piece| {
-            count += u64::from(matches!(piece, Piece::Found));
-            Ok(())
-        })?;
-        if count == 0 || (count > 1 && self.replace_all != Some(true)) {
-            return Err(EditError::Occurrences(count));
-        }
-        let write = |output: &mut dyn Write| self.write(&mut reader, &finder, output, count);
-        let replaced = target.replace(context.keep(), write)?;
+        let (count, lines) = occurrences(&mut reader, &finder)?;
+        let (plan, replaced) = match count {
+            0 => {
+                // A larger file would be held in memory, several times.
+                let content = read_up_to(&reader, KEPT_BYTES)?.ok_or(EditError::NotFound(None))?;
+                let edit = find(&content, &self.old_string, &self.new_string)
+                    .map_err(EditError::NotFound)?;
+                let write = |output: &mut dyn Write| {
+                    Ok(edit
+                        .pieces(&content)
+                        .iter()
+                        .try_for_each(|piece| output.write_all(piece))?)
+                };
+                let replaced = target.replace(context.keep(), write)?;
+                (Plan::Inexact(edit), replaced)
+            }
+            2.. if self.replace_all != Some(true) => {
+                return Err(EditError::Several { count, lines });
+            }
+            count => {
+                let write =
+                    |output: &mut dyn Write| self.write(&mut reader, &finder, output, count);
+                (Plan::Exact { count }, target.replace(context.keep(), write)?)
+            }
+        };
         let written = WrittenFile { path: target.real_path(), replaced, new_folders: 0 };
         drop(target);
-        Ok((count, written.unless_guarded(context)?))
+        Ok((plan, written.unless_guarded(context)?))
     }
 
     fn write(
@@ -162,6 +226,26 @@ impl FileEdit {
         output.flush()?;
         if count == expected { Ok(()) } else { Err(FileError::ChangedMeanwhile) }
     }
+}
+
+/// How often the needle occurs, and in which lines the first occurrences begin.
+fn occurrences(reader: &mut File, finder: &Finder<'_>) -> io::Result<(u64, Vec<u64>)> {
+    let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
+    let within = line_ends(finder.needle());
+    let (mut count, mut line, mut lines) = (0, 1, Vec::new());
+    scan(reader, finder, |piece| {
+        match piece {
+            _ if lines.len() == SHOWN => count += u64::from(matches!(piece, Piece::Found)),
+            Piece::Other(bytes) => line += line_ends(bytes),
+            Piece::Found => {
+                count += 1;
+                lines.push(line);
+                line += within;
+            }
+        }
+        Ok(())
+    })?;
+    Ok((count, lines))
 }
 
 /// A part of a scanned file.

@@ -1,7 +1,6 @@
 //! Errors of file operations, and their messages.
 
 use std::io;
-use std::path::Path;
 
 use rustix::io::Errno;
 
@@ -47,6 +46,12 @@ impl FileError {
             FileError::NotSeen => format!("Read {path} before overwriting it"),
             _ => format!("{}: {path}", self.reason()),
         }
+    }
+
+    /// Whether there is no such file.
+    pub(crate) fn is_missing(&self) -> bool {
+        let missing = |error: &io::Error| Errno::from_io_error(error) == Some(Errno::NOENT);
+        matches!(self, FileError::System(error) if missing(error))
     }
 
     /// For writes: a component of the path is not a folder.
@@ -136,9 +141,4 @@ pub(crate) fn shorten(path: &str) -> String {
         Some((end, _)) => format!("{}…", &path[..end]),
         None => path.to_owned(),
     }
-}
-
-/// The last component of a path, as used in messages.
-pub(crate) fn file_name(path: &str) -> String {
-    Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

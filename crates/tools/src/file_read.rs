@@ -19,10 +19,13 @@ use crate::looks::Fingerprint;
 use crate::output::{Capture, Output};
 use crate::place::path_of;
 use crate::result::{Execution, ToolResult, counted};
+use crate::similar_names::describe;
 use crate::tool::{BuiltIn, Tool};
 
 pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
-    BuiltIn::new(FileRead::declaration(), &[EffectKind::Read], prepare).shared()
+    BuiltIn::new(FileRead::declaration(), &[EffectKind::Read], prepare)
+        .repairing(FileRead::PARAMETERS)
+        .shared()
 }
 
 fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
@@ -73,7 +76,7 @@ impl FileRead {
                 let file = sight.filter(|_| result.is_success()).map(FileUse::Read);
                 Execution { file, ..result.into() }
             }
-            Err(error) => ToolResult::failure(&error.describe(&self.path)).into(),
+            Err(error) => ToolResult::failure(&describe(context, &error, &self.path)).into(),
         }
     }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use ikigai_conversation::{EffectKind, Preview};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, FileContent};
 use crate::call::Call;
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::effect::Effect;
-use crate::file_error::{FileError, file_name};
+use crate::file_error::{FileError, shorten};
 use crate::file_use::{FileUse, Sight, Stale};
 use crate::present::{Present, whole_change};
 use crate::replace::Target;
@@ -19,7 +19,9 @@ use crate::tool::{BuiltIn, Tool};
 use crate::written::WrittenFile;
 
 pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
-    BuiltIn::new(FileWrite::declaration(), &[EffectKind::Write], prepare).shared()
+    BuiltIn::new(FileWrite::declaration(), &[EffectKind::Write], prepare)
+        .repairing(FileWrite::PARAMETERS)
+        .shared()
 }
 
 fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
@@ -38,7 +40,7 @@ tool! {
         /// File to write
         path: String,
         /// Whole content
-        content: String,
+        content: FileContent,
     }
 }
 
@@ -59,7 +61,7 @@ impl FileWrite {
                 (String::new(), Some(format!("{path}: whatever it holds is replaced by")))
             }
         };
-        whole_change(path, remark, &old, &self.content)
+        whole_change(path, remark, &old, &self.content.0)
     }
 
     fn execute(&self, context: &Context) -> Execution {
@@ -68,7 +70,7 @@ impl FileWrite {
             attempts.next();
             return match self.write(context) {
                 Ok(written) => {
-                    let after = Some(Cow::Borrowed(self.content.as_bytes()));
+                    let after = Some(Cow::Borrowed(self.content.0.as_bytes()));
                     written.execution(context, &self.path, self.success(), |_| after)
                 }
                 Err(Refused::Overtaken) if !attempts.is_empty() => continue,
@@ -87,8 +89,8 @@ impl FileWrite {
     }
 
     fn success(&self) -> ToolResult {
-        let bytes = self.content.len();
-        let output = format!("Wrote {bytes} bytes to {}", file_name(&self.path));
+        let bytes = self.content.0.len();
+        let output = format!("Wrote {bytes} bytes to {}", shorten(&self.path));
         ToolResult::output(output).with("bytes", bytes)
     }
 
@@ -97,7 +99,7 @@ impl FileWrite {
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         self.require_seen(context, &target)?;
         let folders = target.create_folders()?;
-        let content = self.content.as_bytes();
+        let content = self.content.0.as_bytes();
         let is_new = target.looks().is_none();
         let replaced = target.replace(context.keep(), |file| Ok(file.write_all(content)?));
         let replaced = replaced.map_err(|error| match error {

@@ -16,11 +16,14 @@ use crate::file_error::FileError;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{ToolResult, counted};
+use crate::similar_names::describe;
 use crate::tool::{BuiltIn, Tool};
 use crate::walk::{Extent, FoundFile, Start, walk};
 
 pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
-    BuiltIn::new(Glob::declaration(), &[EffectKind::Read], prepare).shared()
+    BuiltIn::new(Glob::declaration(), &[EffectKind::Read], prepare)
+        .repairing(Glob::PARAMETERS)
+        .shared()
 }
 
 fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
@@ -54,7 +57,8 @@ impl Glob {
             }
         };
         if let Err(error) = Start::new(context, self.path.as_deref()).require_directory(context) {
-            return ToolResult::failure(&error.describe(self.path.as_deref().unwrap_or(".")));
+            let path = self.path.as_deref().unwrap_or(".");
+            return ToolResult::failure(&describe(context, &error, path));
         }
         let start = Start::new(context, folder.as_deref());
         match self.find(context, &start, &pattern, &matcher) {

@@ -22,11 +22,14 @@ use crate::file_error::{FileError, shorten};
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{ToolResult, counted};
+use crate::similar_names::describe;
 use crate::tool::{BuiltIn, Tool};
 use crate::walk::{Extent, FoundFile, Start, walk};
 
 pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
-    BuiltIn::new(Grep::declaration(), &[EffectKind::Read], prepare).shared()
+    BuiltIn::new(Grep::declaration(), &[EffectKind::Read], prepare)
+        .repairing(Grep::PARAMETERS)
+        .shared()
 }
 
 fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
@@ -75,7 +78,10 @@ impl Grep {
                 let result = ToolResult::from(output.finish()).with("count", count);
                 result.summed_up(counted(count, "match", "matches"))
             }
-            Err(error) => ToolResult::failure(&error.describe(self.path.as_deref().unwrap_or("."))),
+            Err(error) => {
+                let path = self.path.as_deref().unwrap_or(".");
+                ToolResult::failure(&describe(context, &error, path))
+            }
         }
     }
 }

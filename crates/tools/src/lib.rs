@@ -5,7 +5,7 @@
 //! | layer | turns | into | lives in |
 //! | --- | --- | --- | --- |
 //! | schema | a [`Declaration`] | what a model is told | `declaration.rs` |
-//! | dispatcher | a name and raw JSON | a [`Call`] with typed parameters, or a refusal | `dispatcher.rs`, `arguments.rs` |
+//! | dispatcher | a name and raw JSON | a [`Call`] with typed parameters, or a refusal | `dispatcher.rs`, `arguments.rs`, `repair.rs` |
 //! | executor | typed parameters | an [`Execution`] with its [`ToolResult`] | one file per tool |
 //!
 //! A [`Tool`] is a value: those of this crate, those on the database and those from elsewhere are the same. Its calls say
@@ -50,6 +50,7 @@ mod effect;
 
 mod arguments;
 mod declaration;
+mod repair;
 mod result;
 
 mod context;
@@ -70,6 +71,7 @@ mod grep;
 mod diff;
 mod file_error;
 mod files;
+mod inexact;
 mod lines;
 mod lock;
 mod looks;
@@ -79,6 +81,7 @@ mod place;
 mod present;
 mod replace;
 mod restore;
+mod similar_names;
 mod walk;
 mod written;
 
@@ -91,7 +94,7 @@ mod search_paths;
 mod watchdog;
 mod words;
 
-pub use arguments::{Argument, Arguments, Choice, Texts, Whole};
+pub use arguments::{Argument, Arguments, Choice, FileContent, ShellCommand, Texts, Whole};
 pub use caches::CACHE_FOLDER;
 pub use call::{Call, Executor, Work};
 pub use commands::{ApprovedWrite, Commands, Loopback};
@@ -110,6 +113,7 @@ pub use memory::FileMemory;
 pub use notes::Note;
 pub use output::{OutputSize, cut};
 pub use owners::{ForeignFile, Owners, passed_over, project_folders};
+pub use repair::Repairs;
 pub use restore::{DesiredState, FileState, RestoreOutcome, find, restore};
 pub use result::{Execution, Refusal, ToolResult, counted};
 pub use sandbox::{

@@ -215,7 +215,7 @@ impl Existing {
 }
 
 /// Reads a whole file; `None` if it is longer than `limit`.
-fn read_up_to(file: &File, limit: u64) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_up_to(file: &File, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     each_chunk(file, |chunk| {
         bytes.extend_from_slice(chunk);

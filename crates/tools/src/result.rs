@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::file_error::describe_stale;
 use crate::file_use::{FileUse, Stale};
 use crate::output::Output;
+use crate::repair::Repairs;
 
 /// What a model gets as the result of its call, with what a front end shows of it.
 ///
@@ -30,6 +31,9 @@ pub struct ToolResult {
     /// Boxed: results are also returned as errors, which should be small.
     about: Box<About>,
 }
+
+/// The field with the list of repairs.
+pub(crate) const REPAIRED: &str = "repaired";
 
 /// What there is to say about a result.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +108,17 @@ impl ToolResult {
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> ToolResult {
         if let Content::Success { data, .. } = &mut self.content {
             data.insert(name.to_owned(), value.into());
+        }
+        self
+    }
+
+    /// Tells the model of a success what was repaired in its call, before what the tool itself did.
+    #[must_use]
+    pub fn with_repairs(mut self, repairs: Option<&Repairs>) -> ToolResult {
+        if let (Content::Success { data, .. }, Some(repairs)) = (&mut self.content, repairs) {
+            let notes = repairs.notes.iter().cloned().map(Value::from);
+            let own = data.remove(REPAIRED).and_then(|own| own.as_array().cloned());
+            data.insert(REPAIRED.to_owned(), notes.chain(own.into_iter().flatten()).collect());
         }
         self
     }

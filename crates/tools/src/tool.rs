@@ -7,7 +7,7 @@ use ikigai_conversation::EffectKind;
 
 use crate::arguments::Arguments;
 use crate::call::Call;
-use crate::declaration::Declaration;
+use crate::declaration::{Declaration, Parameter};
 use crate::result::ToolResult;
 
 /// A tool. `S` is a step on the database, for tools that work on it.
@@ -28,6 +28,12 @@ pub trait Tool<S>: fmt::Debug + Send + Sync {
         true
     }
 
+    /// The parameters of a tool whose calls are repaired where only one call can be meant; without
+    /// them each call is read strictly.
+    fn repairable(&self) -> Option<&'static [Parameter]> {
+        None
+    }
+
     /// Makes a call, which does nothing yet.
     ///
     /// # Errors
@@ -41,6 +47,7 @@ pub struct BuiltIn<S> {
     effects: &'static [EffectKind],
     prepare: Prepare<S>,
     is_on: bool,
+    repairable: Option<&'static [Parameter]>,
 }
 
 type Prepare<S> = fn(&Arguments) -> Result<Call<S>, ToolResult>;
@@ -52,13 +59,19 @@ impl<S: 'static> BuiltIn<S> {
         effects: &'static [EffectKind],
         prepare: Prepare<S>,
     ) -> BuiltIn<S> {
-        BuiltIn { declaration, effects, prepare, is_on: true }
+        BuiltIn { declaration, effects, prepare, is_on: true, repairable: None }
     }
 
     /// The same, only for those whose configuration names it.
     #[must_use]
     pub fn off_by_default(self) -> BuiltIn<S> {
         BuiltIn { is_on: false, ..self }
+    }
+
+    /// The same, with calls repaired where only one call can be meant.
+    #[must_use]
+    pub fn repairing(self, parameters: &'static [Parameter]) -> BuiltIn<S> {
+        BuiltIn { repairable: Some(parameters), ..self }
     }
 
     /// As an entry of a list of tools.
@@ -78,6 +91,10 @@ impl<S> Tool<S> for BuiltIn<S> {
 
     fn is_on_by_default(&self) -> bool {
         self.is_on
+    }
+
+    fn repairable(&self) -> Option<&'static [Parameter]> {
+        self.repairable
     }
 
     fn prepare(&self, arguments: &Arguments) -> Result<Call<S>, ToolResult> {

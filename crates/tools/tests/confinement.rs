@@ -67,6 +67,42 @@ fn hidden_places_in_the_tree_are_not_touched() {
 }
 
 #[test]
+fn similar_names_are_only_named_where_the_agent_may_read() {
+    let world = World::new();
+    world.write("work/keys/secret", SECRET).write("work/secret-file", SECRET);
+    world.write("work/sub/secret-fill", "open").write("more/other", "open");
+    let hidden = ["work/keys", "work/secret-file"].map(|name| world.path(name));
+    let roots = ["work", "more"].map(|name| world.path(name));
+    let world = world.confined_to(Tree::open(roots).unwrap().hiding(hidden).into());
+    let check = |path: &str, similar: &str| {
+        for (tool, arguments) in World::calls(path) {
+            if tool != "file_write" {
+                let expected = format!("File not found: {path}{similar}");
+                assert_eq!(world.error(tool, &arguments), expected, "{tool}");
+            }
+        }
+    };
+    check("secret-fil", "");
+    check("secre", "");
+    check("key/secret", "");
+    check("sub/secret-fil", ". Did you mean sub/secret-fill?");
+    check("sob/secret-fill", ". Did you mean sub/secret-fill?");
+    check("secret-fill", ". Did you mean sub/secret-fill?");
+    check("project/sub/secret-fill", ". Did you mean sub/secret-fill?");
+    check("sub\\secret-fill", ". Did you mean sub/secret-fill?");
+    check("../more/otter", ". Did you mean ../more/other?");
+    world.check_outside();
+}
+
+#[test]
+fn an_approved_file_that_is_not_there_names_no_other() {
+    let world = World::new();
+    let path = world.text("outside/secre");
+    let result = world.call_approved("file_read", &json!({ "path": path }));
+    assert_eq!(result["error"], format!("File not found: {path}"));
+}
+
+#[test]
 fn two_dots_lead_nowhere_outside() {
     let world = World::new();
     world.write("work/sub/file", "inside");
@@ -270,7 +306,7 @@ fn links_that_stay_inside_work_and_are_kept() {
 fn writing_inside_makes_missing_folders_and_keeps_the_mode() {
     let world = World::new();
     let write = json!({"path": "a/b/c/file", "content": "new"});
-    assert_eq!(world.output("file_write", &write), "Wrote 3 bytes to file");
+    assert_eq!(world.output("file_write", &write), "Wrote 3 bytes to a/b/c/file");
     assert_eq!(world.read("work/a/b/c/file"), "new");
     let path = world.path("work/a/b/c/file");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();

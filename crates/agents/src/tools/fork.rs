@@ -7,7 +7,9 @@ use ikigai_store::{AgentLimits, ForkContext, NewFork, Step};
 use ikigai_tools::{Arguments, BuiltIn, Call, Choice, Tool, ToolResult, tool};
 
 pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
-    BuiltIn::new(Fork::declaration(), &[EffectKind::Database], prepare).shared()
+    BuiltIn::new(Fork::declaration(), &[EffectKind::Database], prepare)
+        .repairing(Fork::PARAMETERS)
+        .shared()
 }
 
 tool! {

@@ -8,7 +8,9 @@ use ikigai_store::Step;
 use ikigai_tools::{Arguments, BuiltIn, Call, Tool, ToolResult, tool};
 
 pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
-    BuiltIn::new(Kill::declaration(), &[EffectKind::Database], prepare).shared()
+    BuiltIn::new(Kill::declaration(), &[EffectKind::Database], prepare)
+        .repairing(Kill::PARAMETERS)
+        .shared()
 }
 
 tool! {

@@ -7,7 +7,9 @@ use ikigai_store::Step;
 use ikigai_tools::{Arguments, BuiltIn, Call, Tool, ToolResult, tool};
 
 pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
-    BuiltIn::new(Agents::declaration(), &[EffectKind::Database], prepare).shared()
+    BuiltIn::new(Agents::declaration(), &[EffectKind::Database], prepare)
+        .repairing(Agents::PARAMETERS)
+        .shared()
 }
 
 tool! {

@@ -9,7 +9,9 @@ use ikigai_store::{Step, Wait};
 use ikigai_tools::{Arguments, BuiltIn, Call, Texts, Tool, ToolResult, Whole, tool};
 
 pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
-    BuiltIn::new(WaitFor::declaration(), &[EffectKind::Database], prepare).shared()
+    BuiltIn::new(WaitFor::declaration(), &[EffectKind::Database], prepare)
+        .repairing(WaitFor::PARAMETERS)
+        .shared()
 }
 
 /// The default timeout in seconds.

@@ -34,8 +34,8 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyho
                 ));
                 return Ok(Exit::WrongUsage);
             }
-            Work::Executor(executor) => execute(environment, name, &call, executor)?,
-            Work::Step(step) => commit(environment, name, &call, step.clone())?,
+            Work::Executor(executor) => execute(environment, &call, executor)?,
+            Work::Step(step) => commit(environment, &call, step.clone())?,
         },
         Err(refusal) => Some(refusal),
     };
@@ -58,7 +58,6 @@ fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
 /// Performs a step on the database on behalf of the user; `None` if interrupted.
 fn commit(
     environment: &Environment,
-    name: &str,
     call: &Call<Step>,
     step: Step,
 ) -> anyhow::Result<Option<ToolResult>> {
@@ -72,7 +71,7 @@ fn commit(
     let facts: Vec<Fact> = call.effects().iter().map(fact).collect();
     let gate =
         Gate::new(settings::mode(settings), Confinement::InForce, settings::rules(settings)?);
-    if let Err(refused) = without_user(gate.judge(name, &facts)) {
+    if let Err(refused) = without_user(gate.judge(call.tool(), &facts)) {
         return Ok(Some(refused));
     }
     let session = StoredSession::open(environment)?;
@@ -87,13 +86,13 @@ fn commit(
         },
         step => step,
     };
-    Ok(Some(render(session.perform(step)?.as_ref(), size)))
+    let result = render(session.perform(step)?.as_ref(), size);
+    Ok(Some(result.with_repairs(call.repairs())))
 }
 
 /// Runs the call; `None` if interrupted.
 fn execute(
     environment: &Environment,
-    name: &str,
     call: &Call<Step>,
     executor: &Executor,
 ) -> anyhow::Result<Option<ToolResult>> {
@@ -122,16 +121,17 @@ fn execute(
         let running = async {
             let facts = call.facts(&context);
             let destinations = call.destinations(&context, &facts);
-            let context = match without_user(permissions.judge(name, &facts, &commands).await) {
-                Ok(Reach::Tree) => context.reaching(Reach::Tree),
-                Ok(reach) => context.reaching(reach).leading_to(destinations),
-                Err(refused) => return refused,
-            };
+            let context =
+                match without_user(permissions.judge(call.tool(), &facts, &commands).await) {
+                    Ok(Reach::Tree) => context.reaching(Reach::Tree),
+                    Ok(reach) => context.reaching(reach).leading_to(destinations),
+                    Err(refused) => return refused,
+                };
             let execution = executor.run(&context).await;
             let Some(why) = execution.no_sandbox else { return execution.result };
             // If a rule allowed the command without a sandbox, it would have run that way.
             let facts = Fact::leaving_sandbox(facts);
-            let verdict = permissions.judge(name, &facts, &commands).await;
+            let verdict = permissions.judge(call.tool(), &facts, &commands).await;
             without_user(verdict.because(Some(why))).err().unwrap_or(execution.result)
         };
         let result = until_interrupted(running, &interrupt).await;
