@@ -79,6 +79,7 @@ mod server_outages;
 mod session_roots;
 mod sessions_command;
 mod signals;
+mod slips;
 mod special_files;
 mod support;
 mod tour;

@@ -9,6 +9,7 @@
 //!   die at a chosen point or to misbehave.
 //! - [`ModelServer`]: a model server that follows a script, including faults. [`AgentScripts`]: scripts for
 //!   several agents.
+//! - [`Slip`]: a malformed call of a model, and what has to come of it.
 //! - [`strict`]: checks requests by the rules of their APIs.
 //! - [`checker`]: a process that opens the database after a crash, and accounts for every message.
 //!
@@ -29,6 +30,7 @@ mod postgres_server;
 mod proxy;
 mod random;
 mod raw;
+mod slips;
 mod test_agent;
 mod test_store;
 mod view;
@@ -41,6 +43,7 @@ pub use postgres_server::{PostgresServer, SERVER_VARIABLE, drop_database, fresh_
 pub use proxy::{Cut, Proxy};
 pub use random::Random;
 pub use raw::{Raw, RawRow};
+pub use slips::{Slip, SlipKind, run_slips};
 pub use test_agent::{
     ROOM, TestAgent, by_id, everything, new_fork, output_of, result_of, said, send_to, wait_for,
 };
