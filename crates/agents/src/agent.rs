@@ -263,8 +263,12 @@ impl Agent {
 
     /// A user message, preceded by the system prompt if the log has none yet.
     pub(crate) fn user_messages(&self, text: String) -> Vec<NewMessage> {
-        let prompt = (!self.has_system_prompt()).then(|| NewMessage::system(self.prompt()));
-        prompt.into_iter().chain([NewMessage::user(text)]).collect()
+        self.missing_prompt().into_iter().chain([NewMessage::user(text)]).collect()
+    }
+
+    /// The system prompt, if the log has none yet.
+    pub(crate) fn missing_prompt(&self) -> Option<NewMessage> {
+        (!self.has_system_prompt()).then(|| NewMessage::system(self.prompt()))
     }
 
     /// The system prompt of the session.

@@ -14,7 +14,7 @@ impl Agent {
         &mut self,
         command: BetweenTurns,
     ) -> Result<Answer, StoreError> {
-        let is_started = self.seat.lease().is_some();
+        let is_started = !self.log.is_empty();
         Ok(match command {
             BetweenTurns::Clear => {
                 if is_started {

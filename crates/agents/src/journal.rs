@@ -33,13 +33,12 @@ impl Agent {
         let input = Input { messages, budget, model };
         let (lease, recorded) = self
             .with_retry(|agent| {
-                let Seat { store, process, place, roots, session, agent: id, .. } = &agent.seat;
+                let Seat { store, opening, session, agent: id, .. } = &agent.seat;
                 let (store, session, input) = (store.clone(), *session, input.clone());
-                let (process, place, id) = (process.clone(), place.clone(), id.clone());
-                let (roots, lease) = (roots.to_vec(), agent.seat.lease());
+                let (opening, id, lease) = (opening.clone(), id.clone(), agent.seat.lease());
                 Ok(async move {
                     let Some(lease) = lease else {
-                        return store.start_session(place, session, process, roots, input).await;
+                        return store.start_session(session, &opening, input).await;
                     };
                     let recorded = store.append_user_input(lease.clone(), id, input).await?;
                     Ok((lease, recorded))
@@ -199,15 +198,16 @@ impl Agent {
 
     /// Notifies the agent of new mail that would wake it. Returns whether there was any.
     pub(crate) async fn announce_mail(&mut self) -> Result<bool, StoreError> {
-        let notification = self
+        let announced = self
             .with_retry(|agent| {
                 let (lease, id) = agent.lease_and_id()?;
-                let store = agent.seat.store.clone();
-                Ok(async move { store.announce(lease, id, ikigai_mail::notification).await })
+                let (store, system) = (agent.seat.store.clone(), agent.missing_prompt());
+                let render = ikigai_mail::notification;
+                Ok(async move { store.announce(lease, id, system, render).await })
             })
             .await?;
-        let is_announced = notification.is_some();
-        notification.into_iter().for_each(|message| self.log_message(message));
+        let is_announced = !announced.is_empty();
+        announced.into_iter().for_each(|message| self.log_message(message));
         Ok(is_announced)
     }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    AgentLimits, Budget, Lease, Location, Outcome, Process, RootFolder, Step, Store, StoreError,
+    Budget, ClaimedAgent, Lease, Location, Opening, Outcome, Process, Step, Store, StoreError,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tracing::warn;
 use uuid::Uuid;
 
@@ -15,15 +15,13 @@ use crate::keeper::Keeper;
 
 /// An agent that this process runs, or will run from the user's first message on.
 ///
-/// A session is created by its first message, so that just starting the program leaves nothing
-/// behind.
+/// A terminal creates its agent when it opens, so that it can get mail; the store removes the agent
+/// if it is never used. For a task without a terminal the first message creates the session.
 #[derive(Debug, Clone)]
 pub struct Seat {
     pub(crate) store: Arc<Store>,
-    pub(crate) process: Process,
-    pub(crate) place: Location,
-    /// The folders that its agents can write.
-    pub(crate) roots: Arc<[RootFolder]>,
+    /// The process that runs it.
+    pub(crate) opening: Arc<Opening>,
     pub(crate) session: SessionId,
     pub(crate) agent: AgentId,
     /// The lease for writing to the logs of its top-level agent and all descendants of that, which
@@ -41,8 +39,10 @@ struct HeldLease {
 /// Which session to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// A new session.
+    /// A new session, created by its first message.
     New,
+    /// A new session, created at once.
+    NewAtOnce,
     /// The session at this location that was last written to.
     Newest,
     /// This session, wherever it was started.
@@ -69,35 +69,44 @@ pub enum SeatError {
 }
 
 impl Seat {
-    /// Claims `agent`, or the lowest free one. Its agents will be able to write to `roots`.
+    /// Claims `agent`, or the one that `which` stands for.
     ///
     /// # Errors
     /// [`StoreError::RootReplaced`] if the path of a root was a different folder when the session
     /// last used it.
     pub async fn take(
         store: Arc<Store>,
-        place: Location,
-        roots: Arc<[RootFolder]>,
+        opening: Opening,
         which: SessionChoice,
         agent: Option<AgentId>,
-        limits: AgentLimits,
     ) -> Result<Seat, SeatError> {
-        let process = Process::current();
-        let Some(session) = Seat::session_of(&store, &place, which).await? else {
-            return Seat::in_new_session(store, process, place, roots, agent);
-        };
-        store.keep_roots(session, process.clone(), roots.to_vec()).await?;
-        let lease = match (&agent, which) {
-            (Some(agent), _) => store.claim(session, agent.top(), process.clone()).await?,
-            (None, SessionChoice::Running | SessionChoice::Beside(_)) => {
-                store.claim_new(session, place.clone(), process.clone(), limits).await?
+        let (new, here) = (SessionId::new(Uuid::now_v7()), opening.clone());
+        let lease = match (which, &agent) {
+            (SessionChoice::New, _) => {
+                require_first(agent.as_ref())?;
+                return Ok(Seat::of_session(store, opening, new, AgentId::top_level(0)));
             }
-            (None, SessionChoice::New | SessionChoice::Newest | SessionChoice::Named(_)) => {
-                store.claim_free(session, place.clone(), process.clone(), limits).await?
-            }
+            (SessionChoice::Running, None) => store.open_running(new, here).await?,
+            (
+                SessionChoice::NewAtOnce
+                | SessionChoice::Running
+                | SessionChoice::Newest
+                | SessionChoice::Named(_)
+                | SessionChoice::Beside(_),
+                _,
+            ) => match Seat::session_of(&store, &opening.location, which).await? {
+                Some(session) => {
+                    let claimed = claimed_agent(which, agent.as_ref());
+                    store.open_session(session, claimed, here).await?
+                }
+                None => {
+                    require_first(agent.as_ref())?;
+                    store.open_new(new, here).await?
+                }
+            },
         };
         let agent = agent.unwrap_or_else(|| lease.top().clone());
-        let seat = Seat { store, process, place, roots, session, agent, held: Arc::default() };
+        let seat = Seat::of_session(store, opening, *lease.session(), agent);
         seat.hold(lease)?;
         Ok(seat)
     }
@@ -109,7 +118,7 @@ impl Seat {
         which: SessionChoice,
     ) -> Result<Option<SessionId>, SeatError> {
         Ok(match which {
-            SessionChoice::New => None,
+            SessionChoice::New | SessionChoice::NewAtOnce => None,
             SessionChoice::Named(session) | SessionChoice::Beside(session) => Some(session),
             SessionChoice::Newest => {
                 let newest = store.latest_session(place.clone()).await?;
@@ -121,28 +130,17 @@ impl Seat {
         })
     }
 
-    fn in_new_session(
-        store: Arc<Store>,
-        process: Process,
-        place: Location,
-        roots: Arc<[RootFolder]>,
-        agent: Option<AgentId>,
-    ) -> Result<Seat, SeatError> {
-        let first = AgentId::top_level(0);
-        if let Some(other) = agent.filter(|agent| *agent != first) {
-            return Err(SeatError::NotInNewSession(other));
-        }
-        let session = SessionId::new(Uuid::now_v7());
-        Ok(Seat { store, process, place, roots, session, agent: first, held: Arc::default() })
+    fn of_session(store: Arc<Store>, opening: Opening, session: SessionId, agent: AgentId) -> Seat {
+        Seat { store, opening: Arc::new(opening), session, agent, held: Arc::default() }
     }
 
     /// The location of the process.
     pub(crate) fn place(&self) -> Location {
-        self.place.clone()
+        self.opening.location.clone()
     }
 
     pub(crate) fn process(&self) -> Process {
-        self.process.clone()
+        self.opening.process.clone()
     }
 
     /// The same lease, for another agent below the same top-level one.
@@ -186,24 +184,6 @@ impl Seat {
         self.held.get().is_some()
     }
 
-    /// Waits until another process runs a session at this location while this one does not exist
-    /// yet, and returns that session.
-    pub async fn overtaken(&self) -> SessionId {
-        /// The time between two checks. A user who opens a second terminal takes longer to type.
-        const PAUSE: Duration = Duration::from_secs(1);
-        while !self.is_made() {
-            // If the database is unreachable, the user's first message will report that.
-            if let Ok(Some(other)) = self.store.running_session(self.place(), self.process()).await
-                && other != self.session
-                && !self.is_made()
-            {
-                return other;
-            }
-            sleep(PAUSE).await;
-        }
-        std::future::pending().await
-    }
-
     /// Performs a step for the user, as `agent`.
     ///
     /// # Errors
@@ -245,5 +225,23 @@ impl Seat {
     /// The agent.
     pub fn agent(&self) -> &AgentId {
         &self.agent
+    }
+}
+
+/// The agent to claim in an existing session.
+fn claimed_agent(which: SessionChoice, agent: Option<&AgentId>) -> ClaimedAgent {
+    match (agent, which) {
+        (Some(agent), _) => ClaimedAgent::Named(agent.top()),
+        (None, SessionChoice::Running | SessionChoice::Beside(_)) => ClaimedAgent::New,
+        (None, SessionChoice::Newest | SessionChoice::Named(_)) => ClaimedAgent::Free,
+        (None, SessionChoice::New | SessionChoice::NewAtOnce) => ClaimedAgent::Free,
+    }
+}
+
+/// Refuses an agent that a new session does not have.
+fn require_first(agent: Option<&AgentId>) -> Result<(), SeatError> {
+    match agent.filter(|agent| **agent != AgentId::top_level(0)) {
+        Some(other) => Err(SeatError::NotInNewSession(other.clone())),
+        None => Ok(()),
     }
 }

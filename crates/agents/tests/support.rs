@@ -13,7 +13,7 @@ use ikigai_conversation::{AgentId, Body, Mode};
 use ikigai_protocol::{Event, EventKind};
 use ikigai_providers::{ChatCompletions, Client, Endpoint, KnownFacts};
 use ikigai_store::{AgentLimits, Budget, Step, StoreError};
-use ikigai_testkit::{ModelServer, TestStore, location};
+use ikigai_testkit::{ModelServer, TestStore, opening};
 use ikigai_tools::{Commands, Dispatcher, OutputSize, Rule, Sandbox, Tree};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -45,14 +45,8 @@ impl Process {
     pub(crate) async fn start_with(model: ModelServer, abilities: Abilities) -> Process {
         let (folder, store) = (tempfile::tempdir().unwrap(), TestStore::new());
         let opened = Arc::new(store.open_again());
-        let seat = Seat::take(
-            opened,
-            location(),
-            Arc::default(),
-            SessionChoice::New,
-            None,
-            AgentLimits::DEFAULT,
-        );
+        let here = opening(ikigai_store::Process::current());
+        let seat = Seat::take(opened, here, SessionChoice::New, None);
         let (report, events) = mpsc::unbounded_channel();
         let sink = Arc::new(move |event: Event| drop(report.send(event)));
         let setup = TeamSetup {

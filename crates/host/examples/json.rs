@@ -100,7 +100,7 @@ pub(crate) async fn talk(
     };
     let ((), end) = tokio::join!(reading, service.run(CancellationToken::new()));
     match end? {
-        ServiceEnd::Finished | ServiceEnd::OtherSession(_) => Ok(()),
+        ServiceEnd::Finished => Ok(()),
         ServiceEnd::AgentLost(error) => Err(error.into()),
     }
 }

@@ -58,15 +58,7 @@ impl AgentSlot {
 
     /// An agent of the session that another process runs, if any.
     pub async fn agent_elsewhere(&self) -> Option<AgentId> {
-        let (store, session) = (self.store(), self.session());
-        let agents = store.agents(session).await.ok()?;
-        for agent in living_top_agents(&agents) {
-            let runner = runner_of(&store, session, agent.id.clone()).await.ok()?;
-            if runner == Runner::OtherProcess {
-                return Some(agent.id.clone());
-            }
-        }
-        None
+        self.store().agent_elsewhere(self.session(), Process::current()).await.ok().flatten()
     }
 }
 
@@ -90,11 +82,16 @@ impl AgentList {
         let agents = self.store.agents(self.session).await?;
         self.sum_tokens().await?;
         let runners = self.runners(&agents).await?;
+        // The agent of this terminal is listed even before it is used.
+        let unused = (!agents.iter().any(|agent| agent.id == self.own)).then(|| self.unused());
         let summary = |agent: Agent| {
             let runner = runners.get(&agent.id.top()).copied().unwrap_or(Runner::None);
             self.summary(agent, runner)
         };
-        Ok(agents.into_iter().filter_map(summary).collect())
+        let used = agents.into_iter().filter_map(summary);
+        let mut summaries: Vec<AgentSummary> = used.chain(unused).collect();
+        summaries.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(summaries)
     }
 
     async fn sum_tokens(&mut self) -> Result<(), StoreError> {
@@ -115,6 +112,19 @@ impl AgentList {
             runners.insert(agent.id.clone(), runner);
         }
         Ok(runners)
+    }
+
+    /// Summarizes the agent of this terminal before it is used.
+    fn unused(&self) -> AgentSummary {
+        AgentSummary {
+            id: self.own.clone(),
+            name: None,
+            state: AgentState::Idle,
+            task: String::new(),
+            unread: 0,
+            tokens: TokenCount::default(),
+            runner: Runner::ThisProcess,
+        }
     }
 
     /// Summarizes an agent, unless it is dead.

@@ -8,7 +8,7 @@ use ikigai_agents::{
 };
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_protocol::EventSink;
-use ikigai_store::{Store, StoreError};
+use ikigai_store::{Opening, Process, Store, StoreError};
 use ikigai_tools::{Mode, NoSandbox, SandboxKind};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -40,8 +40,8 @@ pub struct SessionOptions {
 pub enum DefaultSession {
     /// A new session.
     New,
-    /// Join the session that runs in this directory as another agent. If there is none, a new
-    /// session until another process starts one.
+    /// Join the session that runs in this directory as another agent. If there is none, create one
+    /// at once.
     Join,
 }
 
@@ -103,8 +103,11 @@ impl AgentSlot {
         let which = match named {
             Some(named) => SessionChoice::Named(find_session(&store, named).await?),
             None if selection.continues => SessionChoice::Newest,
-            None if selection.new || options.default == DefaultSession::New => SessionChoice::New,
-            None => SessionChoice::Running,
+            None => match options.default {
+                DefaultSession::New => SessionChoice::New,
+                DefaultSession::Join if selection.new => SessionChoice::NewAtOnce,
+                DefaultSession::Join => SessionChoice::Running,
+            },
         };
         let agent = match selection.agent.as_deref().filter(|_| !selection.inside_agent) {
             Some(named) => {
@@ -129,9 +132,14 @@ impl AgentSlot {
         which: SessionChoice,
         agent: Option<AgentId>,
     ) -> anyhow::Result<AgentSlot> {
-        let roots = environment.roots()?.folders();
-        let limits = settings::agent_limits(&environment.settings);
-        let seat = Seat::take(store, place(environment), roots, which, agent, limits).await?;
+        let opening = Opening {
+            location: place(environment),
+            process: Process::current(),
+            roots: environment.roots()?.folders().to_vec(),
+            budget: settings::budget(&environment.settings),
+            limits: settings::agent_limits(&environment.settings),
+        };
+        let seat = Seat::take(store, opening, which, agent).await?;
         Ok(AgentSlot { environment: Arc::clone(environment), options, seat, note: None })
     }
 
@@ -140,24 +148,8 @@ impl AgentSlot {
     /// # Errors
     /// When the database refuses.
     pub async fn claim_another(&self) -> anyhow::Result<AgentSlot> {
-        self.claim_like(SessionChoice::Beside(self.session())).await
-    }
-
-    /// Claims an agent of another session instead, unless this session has been started since.
-    ///
-    /// # Errors
-    /// When the database refuses.
-    pub async fn join(&self, other: SessionId) -> anyhow::Result<AgentSlot> {
-        self.claim_like(match self.is_session_started() {
-            true => SessionChoice::Named(self.session()),
-            false => SessionChoice::Beside(other),
-        })
-        .await
-    }
-
-    async fn claim_like(&self, which: SessionChoice) -> anyhow::Result<AgentSlot> {
-        let store = self.store();
-        AgentSlot::claim_in(&self.environment, self.options, store, which, None).await
+        let (store, beside) = (self.store(), SessionChoice::Beside(self.session()));
+        AgentSlot::claim_in(&self.environment, self.options, store, beside, None).await
     }
 
     /// Why this is not agent 0/, unless the user named the agent.
@@ -166,8 +158,13 @@ impl AgentSlot {
         if *agent == first || self.environment.selection.agent.is_some() {
             return Ok(None);
         }
-        let dead = self.store().dead_among(self.session(), vec![first.clone()]).await?;
-        let why = if dead.is_empty() { "run by another process" } else { "dead" };
+        let (store, session) = (self.store(), self.session());
+        let why = match store.holder(session, first.clone()).await {
+            // It was never used, and its terminal has closed.
+            Err(StoreError::AgentNotFound(_)) => "gone",
+            Ok(None) if !store.dead_among(session, vec![first.clone()]).await?.is_empty() => "dead",
+            found => found.map(|_| "run by another process")?,
+        };
         Ok(Some(format!("agent {first} is {why}, so this is agent {agent}")))
     }
 
@@ -307,9 +304,6 @@ pub enum ServiceEnd {
     /// Another process took over the agent, or the agent was killed; the error says which. Continue
     /// with [`AgentSlot::claim_another`].
     AgentLost(StoreError),
-    /// Another process started a session in this directory before this one had a message. Continue
-    /// with [`AgentSlot::join`].
-    OtherSession(SessionId),
 }
 
 impl AgentService {
@@ -321,31 +315,13 @@ impl AgentService {
     pub async fn run(self, stop: CancellationToken) -> Result<ServiceEnd, StoreError> {
         let AgentService { slot, setup, orders, temporary } = self;
         let _until_the_end = temporary;
-        let stop = stop.child_token();
-        let serving = serve(slot.seat.clone(), setup, orders, stop.clone());
-        let mut serving = std::pin::pin!(serving);
-        tokio::select! {
-            served = &mut serving => match served {
-                Ok(()) => Ok(ServiceEnd::Finished),
-                Err(lost @ (StoreError::LeaseLost { .. } | StoreError::AgentDead(_))) => {
-                    Ok(ServiceEnd::AgentLost(lost))
-                }
-                Err(error) => Err(error),
-            },
-            other = other_session(&slot) => {
-                stop.cancel();
-                serving.await?;
-                Ok(ServiceEnd::OtherSession(other))
+        match serve(slot.seat, setup, orders, stop).await {
+            Ok(()) => Ok(ServiceEnd::Finished),
+            Err(lost @ (StoreError::LeaseLost { .. } | StoreError::AgentDead(_))) => {
+                Ok(ServiceEnd::AgentLost(lost))
             }
+            Err(error) => Err(error),
         }
-    }
-}
-
-/// Waits for a session in this directory that can be joined, as long as our own is not started.
-async fn other_session(slot: &AgentSlot) -> SessionId {
-    match slot.options.default == DefaultSession::Join && !slot.environment.selection.new {
-        true => slot.seat.overtaken().await,
-        false => std::future::pending().await,
     }
 }
 

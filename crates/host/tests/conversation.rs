@@ -1,6 +1,9 @@
 //! A conversation with an agent: messages, approvals, `/clear` during a turn, leaving and resuming.
 
+use std::sync::Arc;
+
 use ikigai_conversation::{Body, Decision};
+use ikigai_host::{AgentSlot, DefaultSession, SessionOptions};
 use ikigai_protocol::{
     ApprovalAnswer, ApprovalRequest, Command, CommandError, Event, EventKind, Nothing, QueuedUntil,
     Reply, UsageBy, UsageTable,
@@ -8,7 +11,7 @@ use ikigai_protocol::{
 use ikigai_testkit::{Gate, ModelServer, Point, Reply as ModelReply};
 use serde_json::json;
 
-use crate::support::{Home, read, say};
+use crate::support::{Home, TestSession, read, say};
 
 fn question(event: &Event) -> Option<ApprovalRequest> {
     match &event.kind {
@@ -18,9 +21,11 @@ fn question(event: &Event) -> Option<ApprovalRequest> {
 }
 
 #[tokio::test]
-async fn a_session_starts_with_the_first_message() {
+async fn a_front_end_may_start_its_session_with_the_first_message() {
     let home = Home::new(ModelServer::start([ModelReply::text("hello back")]));
-    let mut session = home.open().await;
+    let options = SessionOptions { default: DefaultSession::New, ..SessionOptions::INTERACTIVE };
+    let slot = AgentSlot::claim(&Arc::new(home.environment()), options).await.unwrap();
+    let mut session = TestSession::start(slot).await;
     assert_eq!(session.execute("0/", Command::Agents).await, Err(CommandError::NotStarted));
     let usage = Command::Usage { by: UsageBy::Message };
     assert_eq!(session.execute("0/", usage).await, Ok(Reply::Usage(UsageTable::default())));
@@ -38,6 +43,23 @@ async fn a_session_starts_with_the_first_message() {
         .map(|message| message.content.as_str())
         .collect();
     assert_eq!((agent.to_string().as_str(), said), ("0/", vec!["hello", "hello back"]));
+    session.leave().await;
+}
+
+#[tokio::test]
+async fn a_terminal_has_its_agent_before_its_first_message() {
+    let home = Home::new(ModelServer::start([]));
+    let session = home.open().await;
+    assert!(session.session.slot().is_session_started());
+    let Ok(Reply::Agents(agents)) = session.execute("0/", Command::Agents).await else {
+        panic!("not listed")
+    };
+    let listed: Vec<String> = agents.iter().map(|agent| agent.id.to_string()).collect();
+    assert_eq!(listed, ["0/"]);
+    for command in [Command::Mark { label: None }, Command::Undo] {
+        let answer = session.execute("0/", command.clone()).await;
+        assert!(matches!(answer, Err(CommandError::NothingToDo(_))), "{command:?}: {answer:?}");
+    }
     session.leave().await;
 }
 

@@ -177,7 +177,10 @@ impl Bench {
         };
         let session = SessionId::new(uuid::Uuid::now_v7());
         runtime.block_on(async {
-            store.session_at(place.clone(), session, BUDGET).await.expect("it is made");
+            store
+                .session_at(place.clone(), session, BUDGET, Process::current())
+                .await
+                .expect("it is made");
             for top in 0..tops {
                 if top > 0 {
                     store

@@ -19,7 +19,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{NewMessage, ResponseId, SessionId, ToolCallId};
-use ikigai_store::{Budget, Ending, Input, Location, Next, Options, Process, Store};
+use ikigai_store::{
+    AgentLimits, Budget, Ending, Input, Location, Next, Opening, Options, Process, Store,
+};
 use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use measure::{Measure, run};
 use serde_json::{Value, json};
@@ -299,7 +301,10 @@ async fn fill(database: &Path, place: Location, count: usize) {
     let messages = vec![NewMessage::system("be good"), NewMessage::user("begin")];
     let input = Input { messages, budget, model: "openai/gpt-5".to_owned() };
     let session = SessionId::new(uuid::Uuid::now_v7());
-    let begun = store.start_session(place, session, Process::current(), Vec::new(), input).await;
+    let (roots, limits) = (Vec::new(), AgentLimits::DEFAULT);
+    let process = Process::current();
+    let opening = Opening { location: place, process, roots, budget, limits };
+    let begun = store.start_session(session, &opening, input).await;
     let (lease, _) = begun.expect("it begins");
     let mut messages = Vec::new();
     for number in 0..count / 4 {

@@ -7,7 +7,6 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_agents::Model;
-use ikigai_conversation::SessionId;
 use ikigai_host::{AgentChoice, AgentSlot, Environment, OpenSession, ServiceEnd, SessionOptions};
 use ikigai_lines::{Entered, Input, LineMode, LineStyles, Setup, read_lines};
 use ikigai_protocol::{Command, CommandError, Event, Reply, Request};
@@ -30,10 +29,6 @@ pub(crate) async fn talk(environment: &Arc<Environment>, model: Model) -> anyhow
         let own = slot.clone();
         match talk_to(slot, choice, &mut keyboard).await? {
             End::Left(exit) => return Ok(exit),
-            End::OtherSession(other, last) => {
-                (slot, choice) = (own.join(other).await?, last);
-                continue;
-            }
             End::AgentLost(last) => choice = last,
         }
         match keyboard.wait_for_enter().await {
@@ -49,8 +44,6 @@ enum End {
     Left(Exit),
     /// Another process took over the agent, or it was killed. This has been reported.
     AgentLost(AgentChoice),
-    /// Another terminal started a session before this one had a message.
-    OtherSession(SessionId, AgentChoice),
 }
 
 /// What to do after a line of input.
@@ -115,7 +108,6 @@ async fn talk_to(
             return Ok(match end? {
                 ServiceEnd::Finished => End::Left(Exit::Done),
                 ServiceEnd::AgentLost(_) => End::AgentLost(session.choice()),
-                ServiceEnd::OtherSession(other) => End::OtherSession(other, session.choice()),
             });
         }
         exit = user.listen(keyboard) => exit,

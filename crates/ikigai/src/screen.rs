@@ -175,7 +175,7 @@ fn width() -> usize {
 enum End {
     /// The user left.
     Left(Exit),
-    /// The user continues with another agent: this one was lost, or there is a session to join.
+    /// The user continues with another agent because this one was lost.
     Moved(Box<(AgentSlot, AgentChoice)>),
 }
 
@@ -222,9 +222,6 @@ impl Talk<'_> {
                         NextAction::Continue => Ok(move_to(feed, slot.claim_another().await?, &session)),
                         NextAction::Leave(exit) => Ok(End::Left(exit)),
                     }
-                }
-                ServiceEnd::OtherSession(other) => {
-                    Ok(move_to(feed, slot.join(other).await?, &session))
                 }
             },
             exit = handler.listen(&mut screen.effects, signals) => exit,

@@ -65,7 +65,9 @@ impl<'a> StoredSession<'a> {
             None if selection.new => {
                 database.wait(database.store.create_session(place, new, budget))?
             }
-            None => database.wait(database.store.session_at(place, new, budget))?,
+            None => {
+                database.wait(database.store.session_at(place, new, budget, Process::current()))?
+            }
         };
         // An agent's command may run anywhere.
         if !selection.inside_agent {

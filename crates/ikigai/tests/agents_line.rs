@@ -28,8 +28,6 @@ fn a_person_forks_looks_and_talks_to_the_child() {
         .start();
     let workspace = Workspace::new();
     let mut terminal = start_talking(&workspace, &server);
-    terminal.type_line("/fork");
-    terminal.wait_for("error: The session starts with your first message");
     terminal.type_line("remember 42");
     terminal.wait_for("● Noted.\r\n❯ ");
     terminal.type_line("/fork");

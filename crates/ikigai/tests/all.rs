@@ -47,6 +47,7 @@ mod procs_beside;
 mod procs_crashes;
 mod procs_fence;
 mod procs_kills;
+mod procs_openings;
 mod procs_take_up;
 mod quarantine;
 mod real_model;

@@ -34,6 +34,8 @@ mod procs_crashes;
 mod procs_fence;
 #[path = "procs_kills.rs"]
 mod procs_kills;
+#[path = "procs_openings.rs"]
+mod procs_openings;
 #[path = "procs_take_up.rs"]
 mod procs_take_up;
 #[path = "run_sessions.rs"]

@@ -119,23 +119,6 @@ fn a_session_is_joined_from_anywhere_and_by_a_free_agent_first() {
 }
 
 #[test]
-fn a_terminal_that_was_opened_before_anybody_spoke_joins_as_well() {
-    let server = correspondents();
-    let workspace = Workspace::new();
-    let mut first = start_talking(&workspace, &server);
-    let second = start_talking(&workspace, &server);
-    second.wait_for("agent 0/");
-    first.type_line("hi");
-    first.wait_for("● Hello.\r\n❯ ");
-    second.wait_for("agent 1/");
-    for mut terminal in [first, second] {
-        terminal.end_input();
-        assert_eq!(terminal.finish("❯ ").0, Some(0));
-    }
-    assert_eq!(workspace.json(["sessions", "--json"]).as_array().unwrap().len(), 1);
-}
-
-#[test]
 fn a_new_session_on_a_terminal_does_not_join() {
     let server = correspondents();
     let workspace = Workspace::new();

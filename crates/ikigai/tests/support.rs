@@ -513,9 +513,10 @@ impl OpenDatabase {
     pub(crate) fn announce(&self, agent: &str) -> Message {
         let lease = self.claim(agent);
         let id = AgentId::parse(agent).unwrap();
-        let told = self.wait(self.store.announce(lease.clone(), id, ikigai_mail::notification));
+        let render = ikigai_mail::notification;
+        let mut told = self.wait(self.store.announce(lease.clone(), id, None, render));
         self.wait(self.store.release(lease));
-        told.unwrap()
+        told.pop().unwrap()
     }
 }
 

@@ -3,6 +3,7 @@
 use ikigai_conversation::{AgentId, SessionId};
 
 use crate::error::StoreError;
+use crate::openings::UNUSED;
 use crate::refusal::Refusal;
 use crate::sessions::{self, Location};
 use crate::sql::{Row, params};
@@ -89,7 +90,7 @@ impl AgentLimits {
 }
 
 impl Store {
-    /// All agents of a session, including the dead, parents before children.
+    /// All agents of a session that are used, including the dead, parents before children.
     pub async fn agents(&self, session: SessionId) -> Result<Vec<Agent>, StoreError> {
         self.read(move |unit| all(unit, sessions::key_of(unit, &session)?)).await
     }
@@ -143,11 +144,12 @@ pub(crate) fn create_top_level(
     Ok(id)
 }
 
-/// The living top-level agents of a session, in the order of ids.
+/// The living top-level agents of a session that are used, in the order of ids.
 pub(crate) fn living_top_level(unit: &Unit<'_>, session: i64) -> Result<Vec<AgentId>, StoreError> {
     // Such an id has one slash.
     let sql = format!(
-        "SELECT id FROM agents WHERE session = ?1 AND {} AND id NOT LIKE '%/%/'",
+        "SELECT id FROM agents a
+        WHERE session = ?1 AND {} AND id NOT LIKE '%/%/' AND NOT ({UNUSED})",
         State::ALIVE
     );
     let mut ids: Vec<AgentId> = unit.rows(&sql, params![session], |row| row.get(0))?;
@@ -182,7 +184,10 @@ pub(crate) fn room_refusal(
     session: i64,
     limits: &AgentLimits,
 ) -> Result<Option<Refusal>, StoreError> {
-    let sql = format!("SELECT count(*) FROM agents WHERE session = ?1 AND {}", State::ALIVE);
+    let sql = format!(
+        "SELECT count(*) FROM agents a WHERE session = ?1 AND {} AND NOT ({UNUSED})",
+        State::ALIVE
+    );
     let alive: u32 = unit.row(&sql, params![session], |row| row.get(0))?.unwrap_or(0);
     Ok((alive >= limits.agents).then_some(Refusal::TooMany(limits.agents)))
 }
@@ -195,9 +200,11 @@ pub(crate) fn living(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreE
 }
 
 fn all(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
-    let sql = "SELECT id, name, state, notification_pending, model, task, unread
-        FROM agents WHERE session = ?1";
-    let mut agents = unit.rows(sql, params![session], |row| {
+    let sql = format!(
+        "SELECT id, name, state, notification_pending, model, task, unread
+        FROM agents a WHERE session = ?1 AND NOT ({UNUSED})"
+    );
+    let mut agents = unit.rows(&sql, params![session], |row| {
         Ok(Agent {
             id: row.get(0)?,
             name: row.get(1)?,

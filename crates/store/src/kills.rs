@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{AgentId, NewMessage};
 
-use crate::agents::{AgentRow, living_top_level};
+use crate::agents::{AgentRow, State};
 use crate::error::StoreError;
 use crate::refusal::Refusal;
 use crate::spending;
@@ -40,8 +40,7 @@ fn refusal(
         return Ok(Some(Refusal::Dead(id())));
     }
     if actor.is_user() {
-        let is_last = living_top_level(unit, victim.session)? == [id()];
-        return Ok(is_last.then(|| Refusal::LastTopLevel(id())));
+        return Ok(is_last_top_level(unit, victim)?.then(|| Refusal::LastTopLevel(id())));
     }
     Ok(match () {
         // Commands that a killed agent left running cannot kill on its behalf.
@@ -51,6 +50,20 @@ fn refusal(
         () if victim.id.depth() == 1 => Some(Refusal::TopLevel(id())),
         () => None,
     })
+}
+
+/// Whether it is the only living top-level agent. One that a terminal has made and not used yet is
+/// another.
+fn is_last_top_level(unit: &Unit<'_>, victim: &AgentRow) -> Result<bool, StoreError> {
+    if victim.id.depth() > 1 {
+        return Ok(false);
+    }
+    // Such an id has one slash.
+    let sql = format!(
+        "SELECT 1 FROM agents WHERE session = ?1 AND key <> ?2 AND {} AND id NOT LIKE '%/%/' LIMIT 1",
+        State::ALIVE
+    );
+    Ok(unit.row(&sql, params![victim.session, victim.key], |_| Ok(()))?.is_none())
 }
 
 /// Marks an agent and its descendants dead, and removes what only the living have. Deeper agents

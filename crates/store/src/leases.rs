@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
 
-use crate::agents::{self, AgentLimits, AgentRow, agent_by_id, find_agent};
+use crate::agents::{AgentRow, agent_by_id, find_agent};
 use crate::error::StoreError;
 use crate::log::{AppendOutcome, Input};
+use crate::openings::{self, Opening};
 use crate::process::Process;
-use crate::roots::{self, RootFolder};
-use crate::sessions::{self, Location};
+use crate::roots;
+use crate::sessions;
 use crate::spending;
 use crate::sql::params;
 use crate::store::Store;
@@ -67,71 +68,15 @@ impl Store {
         self.commit(Scope::Session(session), move |unit| claim(unit, session, &top, &process)).await
     }
 
-    /// Claims the first top-level agent of a session that no live process runs. If there is none,
-    /// creates one for `location`.
-    pub async fn claim_free(
-        &self,
-        session: SessionId,
-        location: Location,
-        process: Process,
-        limits: AgentLimits,
-    ) -> Result<Lease, StoreError> {
-        self.commit(Scope::Session(session), move |unit| {
-            let key = sessions::key_of(unit, &session)?;
-            for top in agents::living_top_level(unit, key)? {
-                match claim(unit, session, &top, &process) {
-                    Err(StoreError::LeaseHeld { .. }) => {}
-                    claimed => return claimed,
-                }
-            }
-            claim_new(unit, session, &location, &process, &limits)
-        })
-        .await
-    }
-
-    /// Creates a top-level agent for `location`, and claims it.
-    pub async fn claim_new(
-        &self,
-        session: SessionId,
-        location: Location,
-        process: Process,
-        limits: AgentLimits,
-    ) -> Result<Lease, StoreError> {
-        self.commit(Scope::Session(session), move |unit| {
-            claim_new(unit, session, &location, &process, &limits)
-        })
-        .await
-    }
-
-    /// The most recently used session of `location` in which a live process runs an agent.
-    pub async fn running_session(
-        &self,
-        location: Location,
-        by: Process,
-    ) -> Result<Option<SessionId>, StoreError> {
-        self.read(move |unit| {
-            let sql = "SELECT s.id, l.holder FROM sessions s JOIN agents a ON a.session = s.key
-                    JOIN leases l ON l.agent = a.key
-                WHERE s.machine = ?1 AND s.directory = ?2 AND l.until > ?3
-                ORDER BY s.updated_at DESC, s.key DESC";
-            let params = params![location.machine, location.directory, unit.now().as_millis()];
-            let held = unit.rows(sql, params, |row| Ok((row.get(0)?, decode(&row.text(1)?)?)))?;
-            let live = held.into_iter().find(|(_, holder)| !by.sees_dead(holder));
-            Ok(live.map(|(session, _)| session))
-        })
-        .await
-    }
-
-    /// Creates a session with agent `0/`, which `process` runs in `roots`, and appends the user's
+    /// Creates a session with the id `new` and agent `0/`, claims that, and appends the user's
     /// first message.
     pub async fn start_session(
         &self,
-        location: Location,
         new: SessionId,
-        process: Process,
-        roots: Vec<RootFolder>,
+        opening: &Opening,
         input: Input,
     ) -> Result<(Lease, AppendOutcome), StoreError> {
+        let Opening { location, process, roots, .. } = opening.clone();
         self.commit(Scope::Own, move |unit| {
             sessions::create(unit, &location, new, input.budget)?;
             roots::keep(unit, new, &process, roots)?;
@@ -155,13 +100,11 @@ impl Store {
         .await
     }
 
-    /// Releases a lease. It is no error if it was lost before.
+    /// Releases a lease, and removes the agent if it was never used. It is no error if the lease
+    /// was lost before.
     pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
         self.commit(lease.scope(), move |unit| match fence(unit, &lease, &lease.top) {
-            Ok(agent) => unit.run(
-                "UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1",
-                params![agent.key],
-            ),
+            Ok(agent) => openings::close(unit, &agent),
             Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => Ok(()),
             Err(error) => Err(error),
         })
@@ -178,20 +121,7 @@ impl Store {
     }
 }
 
-fn claim_new(
-    unit: &Unit<'_>,
-    session: SessionId,
-    location: &Location,
-    process: &Process,
-    limits: &AgentLimits,
-) -> Result<Lease, StoreError> {
-    let key = sessions::key_of(unit, &session)?;
-    unit.touch(key);
-    let top = agents::create_top_level(unit, key, None, location, limits)?;
-    claim(unit, session, &top, process)
-}
-
-fn claim(
+pub(crate) fn claim(
     unit: &Unit<'_>,
     session: SessionId,
     top: &AgentId,

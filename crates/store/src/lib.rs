@@ -7,8 +7,9 @@
 //! committed together.
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by
-//! subject: `sessions.rs`, `roots.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`,
-//! `waking.rs`, `work.rs`, `causes.rs`, `spending.rs`, `files.rs`, `undos.rs`, `copies.rs` with `tables.rs`; and
+//! subject: `sessions.rs`, `roots.rs`, `agents.rs`, `openings.rs`, `leases.rs`, `log.rs`, `queue.rs`,
+//! `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`, `spending.rs`, `files.rs`, `undos.rs`,
+//! `copies.rs` with `tables.rs`; and
 //! `steps.rs` with its steps: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`, `reports.rs`.
 //!
 //! # Invariants
@@ -39,6 +40,7 @@ mod leases;
 mod letters;
 mod log;
 mod mailbox;
+mod openings;
 mod queue;
 mod reports;
 mod roots;
@@ -75,6 +77,7 @@ pub use forks::{ForkContext, NewFork};
 pub use leases::Lease;
 pub use log::{AppendOutcome, Input, Next, Requests};
 pub use mailbox::{BODY_LIMIT, InboxEntry, InboxFilter, InboxPage, MAILBOX_LIMIT, Mail};
+pub use openings::{ClaimedAgent, Opening};
 pub use postgres::Locks;
 pub use process::Process;
 pub use refusal::Refusal;

@@ -46,13 +46,16 @@ impl Process {
         }
     }
 
+    /// Whether this process can tell if `other` is alive.
+    pub(crate) fn can_see(&self, other: &Process) -> bool {
+        let is_same_machine = self.machine == other.machine && self.host == other.host;
+        is_same_machine && (self.boot != other.boot || self.namespace == other.namespace)
+    }
+
     /// Whether this process can tell that `other` is gone. It knows nothing about processes of
     /// other machines. Clones of a machine may share its id, but not its name.
     pub fn sees_dead(&self, other: &Process) -> bool {
-        if self.machine != other.machine || self.host != other.host {
-            return false;
-        }
-        if self.boot == other.boot && self.namespace != other.namespace {
+        if !self.can_see(other) {
             return false;
         }
         let exists = i32::try_from(other.pid)

@@ -6,6 +6,7 @@ use crate::agents::{self, AgentLimits, State};
 use crate::error::StoreError;
 use crate::leases;
 use crate::log::Requests;
+use crate::openings::{self, UNUSED, USED_SESSION};
 use crate::process::Process;
 use crate::sql::{Row, params};
 use crate::store::Store;
@@ -51,14 +52,16 @@ pub struct Session {
 }
 
 impl Store {
-    /// All sessions, the most recently used first.
+    /// All sessions that are used, the most recently used first.
     pub async fn sessions(&self) -> Result<Vec<Session>, StoreError> {
         self.read(|unit| {
-            let sql = "SELECT id, machine, directory, title, created_at, updated_at,
-                    (SELECT count(*) FROM agents WHERE session = s.key),
+            let sql = format!(
+                "SELECT id, machine, directory, title, created_at, updated_at,
+                    (SELECT count(*) FROM agents a WHERE a.session = s.key AND NOT ({UNUSED})),
                     (SELECT count(*) FROM messages m JOIN agents a ON a.key = m.agent WHERE a.session = s.key)
-                FROM sessions s ORDER BY updated_at DESC, key DESC";
-            unit.rows(sql, params![], read_session)
+                FROM sessions s WHERE {USED_SESSION} ORDER BY updated_at DESC, key DESC"
+            );
+            unit.rows(&sql, params![], read_session)
         })
         .await
     }
@@ -68,22 +71,26 @@ impl Store {
         &self,
         location: Location,
     ) -> Result<Option<SessionId>, StoreError> {
-        self.read(move |unit| latest(unit, &location)).await
+        self.read(move |unit| Ok(latest(unit, &location)?.map(|(session, _)| session))).await
     }
 
-    /// The most recently used session of `location`. If there is none, creates it with the id `new`
-    /// and agent `0/`.
+    /// The session of `location` that was last written to, or that a terminal has made since. If
+    /// there is none, creates it with the id `new` and agent `0/`.
     pub async fn session_at(
         &self,
         location: Location,
         new: SessionId,
         budget: Budget,
+        by: Process,
     ) -> Result<SessionId, StoreError> {
         // On the writer from the start: a unit that finds a session writes nothing and costs no
         // flush, and a short command then needs no reader.
-        self.commit(Scope::Location(location.clone()), move |unit| match latest(unit, &location)? {
-            Some(session) => Ok(session),
-            None => create(unit, &location, new, budget),
+        self.commit(Scope::Location(location.clone()), move |unit| {
+            let opened = openings::running(unit, &location, &by)?;
+            match latest(unit, &location)?.into_iter().chain(opened).max_by_key(|found| found.1) {
+                Some((session, _)) => Ok(session),
+                None => create(unit, &location, new, budget),
+            }
         })
         .await
     }
@@ -108,21 +115,31 @@ impl Store {
         self.commit(Scope::Session(id), move |unit| {
             let session = key_of(unit, &id)?;
             leases::require_none_alive(unit, session, &by)?;
-            let copied = TABLES.iter().rev().map(|table| (table.name, table.owner));
-            for (table, owner) in TRANSIENT.iter().copied().chain(copied) {
-                let sql = format!("DELETE FROM {table} WHERE {}", owner.condition());
-                unit.run(&sql, params![session])?;
-            }
-            Ok(())
+            delete(unit, session)
         })
         .await
     }
 }
 
-fn latest(unit: &Unit<'_>, location: &Location) -> Result<Option<SessionId>, StoreError> {
-    let sql = "SELECT id FROM sessions WHERE machine = ?1 AND directory = ?2
-        ORDER BY updated_at DESC, key DESC LIMIT 1";
-    unit.row(sql, params![location.machine, location.directory], |row| row.get(0))
+/// The most recently used session of a location, and when it was last written to.
+fn latest(unit: &Unit<'_>, location: &Location) -> Result<Option<(SessionId, Time)>, StoreError> {
+    let sql = format!(
+        "SELECT id, updated_at FROM sessions s
+        WHERE machine = ?1 AND directory = ?2 AND {USED_SESSION}
+        ORDER BY updated_at DESC, key DESC LIMIT 1"
+    );
+    let params = params![location.machine, location.directory];
+    unit.row(&sql, params, |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Deletes a session with everything that belongs to it.
+pub(crate) fn delete(unit: &Unit<'_>, session: i64) -> Result<(), StoreError> {
+    let copied = TABLES.iter().rev().map(|table| (table.name, table.owner));
+    for (table, owner) in TRANSIENT.iter().copied().chain(copied) {
+        let sql = format!("DELETE FROM {table} WHERE {}", owner.condition());
+        unit.run(&sql, params![session])?;
+    }
+    Ok(())
 }
 
 pub(crate) fn create(

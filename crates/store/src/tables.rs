@@ -91,7 +91,8 @@ pub(crate) const TABLES: &[Table] = &[
         key: Some("key"),
         references: "session:sessions inherits:agents inherits_up_to:messages cause:causes turn_start:messages",
         text: "id name state model machine directory task last_error",
-        numbers: "next_child notification_pending mail_held owes_report created_at in_turn asked",
+        numbers: "next_child notification_pending mail_held owes_report created_at in_turn asked
+            opened",
         ..Table::new("agents", Owner::Session("session"))
     },
     Table {

@@ -141,22 +141,29 @@ impl Store {
 
     /// Notifies an agent of new mail, if there is mail that would wake it. The notification, the
     /// marks on all announced messages, the wake and the request that it takes are one commit (M4).
-    /// Messages that it shows [whole](Announcement::is_whole) are read with it (M3).
+    /// Messages that it shows [whole](Announcement::is_whole) are read with it (M3). An agent whose
+    /// log has no `system` prompt gets it first. Returns what was appended.
     pub async fn announce(
         &self,
         lease: Lease,
         agent: AgentId,
+        system: Option<NewMessage>,
         render: impl FnOnce(&Unread) -> NewMessage + Send + 'static,
-    ) -> Result<Option<Message>, StoreError> {
+    ) -> Result<Vec<Message>, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
-            let Some(message) = tell(unit, &agent, render)? else { return Ok(None) };
+            if !would_wake(unit, &agent)? {
+                return Ok(Vec::new());
+            }
+            let mut messages = append_all(unit, &agent, system.into_iter().collect())?;
+            let Some(message) = tell(unit, &agent, render)? else { return Ok(Vec::new()) };
             start_turn(unit, &agent, message.id)?;
+            messages.push(message);
             set_state(unit, &agent, State::Waiting)?;
             spending::open(unit, &agent)?;
             let sql = "UPDATE sessions SET requests_left = requests_left - 1 WHERE key = ?1";
             unit.run(sql, params![agent.session])?;
-            Ok(Some(message))
+            Ok(messages)
         })
         .await
     }

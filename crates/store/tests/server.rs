@@ -367,7 +367,10 @@ async fn others_are_notified_of_changes_that_concern_them_only() {
     let quiet = Store::open(&address, Options::default()).unwrap();
     quiet.renew(lease).await.unwrap();
     let new = SessionId::new(Uuid::now_v7());
-    assert_eq!(quiet.session_at(location(), new, PLENTY).await.unwrap(), session);
+    assert_eq!(
+        quiet.session_at(location(), new, PLENTY, Process::current()).await.unwrap(),
+        session
+    );
     drop(quiet);
     listening.script("NOTIFY ikigai").unwrap();
     let heard = listening.notified(PATIENCE).unwrap().unwrap();

@@ -14,6 +14,8 @@ mod leases;
 mod logs;
 #[path = "suite/mail.rs"]
 mod mail;
+#[path = "suite/openings.rs"]
+mod openings;
 #[path = "suite/order.rs"]
 mod order;
 #[path = "suite/rewinds.rs"]

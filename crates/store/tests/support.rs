@@ -1,6 +1,6 @@
 //! Child processes, and helpers for several modules.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -154,6 +154,16 @@ pub(crate) async fn to_wake(store: &Store, session: SessionId) -> Vec<AgentId> {
     let mut found = [work.to_wake, work.to_take_up].concat();
     found.sort();
     found
+}
+
+/// A real process that does nothing, and its identity.
+pub(crate) fn idle_process() -> (Running, Process) {
+    let mut command = Command::new("sleep");
+    let child = Running::start(command.arg("1000").stdin(Stdio::null()).stdout(Stdio::null()));
+    let pid = child.0.id();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let start = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().parse().unwrap();
+    (child, Process { pid, start, ..Process::current() })
 }
 
 pub(crate) fn agent(id: &str) -> AgentId {

@@ -145,7 +145,8 @@ impl TestAgent {
 
     /// Announces new mail, if there is mail that would wake it.
     pub async fn announce(&self, store: &Store) -> Result<Option<Message>, StoreError> {
-        store.announce(self.lease.clone(), self.id.clone(), notification_of).await
+        let (lease, id) = (self.lease.clone(), self.id.clone());
+        Ok(store.announce(lease, id, None, notification_of).await?.pop())
     }
 
     /// Goes idle, unless there is mail.

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{AgentLimits, Budget, Clock, Location, Options, Store};
+use ikigai_store::{AgentLimits, Budget, Clock, Location, Opening, Options, Process, Store};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use crate::postgres_server::{drop_database, fresh_database};
 use crate::raw::Raw;
-use crate::test_agent::TestAgent;
+use crate::test_agent::{ROOM, TestAgent};
 
 /// A budget that no test uses up by accident.
 pub const PLENTY: Budget = Budget { wakes: 1_000_000, requests: 1_000_000 };
@@ -192,6 +192,11 @@ impl Deref for TestStore {
 /// A location that does not exist.
 pub fn location() -> Location {
     Location { machine: "machine".to_owned(), directory: "/work".to_owned() }
+}
+
+/// A process that opens a session at that location, without folders to write.
+pub fn opening(process: Process) -> Opening {
+    Opening { location: location(), process, roots: Vec::new(), budget: PLENTY, limits: ROOM }
 }
 
 fn open(address: &str, clock: &Arc<AtomicI64>) -> Store {

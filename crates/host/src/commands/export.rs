@@ -17,11 +17,12 @@ impl OpenSession {
     pub(super) async fn export(&self, agent: &AgentId, file: &str) -> Result<Reply, CommandError> {
         let (store, session) = (self.slot.store(), self.slot.session());
         let log = match store.own_log(session, agent.clone(), None).await {
-            Err(StoreError::SessionNotFound(_)) => {
-                return Err(CommandError::NothingToDo(Nothing::Conversation));
-            }
+            Err(StoreError::SessionNotFound(_)) => Vec::new(),
             log => log.map_err(refusal)?,
         };
+        if log.is_empty() {
+            return Err(CommandError::NothingToDo(Nothing::Conversation));
+        }
         let path = self.environment().directory.join(file);
         let is_json = path.extension().is_some_and(|ending| ending == "jsonl" || ending == "json");
         let text = match is_json {

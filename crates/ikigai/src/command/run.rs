@@ -57,7 +57,7 @@ pub(crate) fn run(environment: Environment, arguments: &RunArguments) -> anyhow:
         };
         let ((), end) = tokio::join!(say, service.run(interrupt));
         printer.finish(match end {
-            Ok(ServiceEnd::Finished | ServiceEnd::OtherSession(_)) => None,
+            Ok(ServiceEnd::Finished) => None,
             Ok(ServiceEnd::AgentLost(error)) | Err(error) => Some(error),
         })
     });

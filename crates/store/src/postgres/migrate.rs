@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0004.sql"),
     include_str!("../../migrations/postgres/0005.sql"),
     include_str!("../../migrations/postgres/0006.sql"),
+    include_str!("../../migrations/postgres/0007.sql"),
 ];
 /// A little longer than the server's limit for one of their statements.
 const PATIENCE: Duration = Duration::from_secs(570);

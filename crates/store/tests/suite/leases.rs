@@ -1,14 +1,13 @@
 //! Leases: which process may run an agent, and that no other process changes anything.
 
 use std::fs;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ikigai_conversation::{MessageId, NewMessage};
 use ikigai_store::{Ending, ForkContext, Lease, Next, Outcome, Process, Step, StoreError};
 use ikigai_testkit::{TestAgent, TestStore, by_id, new_fork, send_to, wait_for};
 
-use crate::support::{Running, agent, free_agents, kill_by_hand};
+use crate::support::{agent, free_agents, idle_process, kill_by_hand};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -16,16 +15,6 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 fn stranger() -> Process {
     let current = Process::current();
     Process { machine: "elsewhere".to_owned(), host: "far".to_owned(), pid: 123, ..current }
-}
-
-/// A real process that does nothing, and its identity.
-fn idle_process() -> (Running, Process) {
-    let mut command = Command::new("sleep");
-    let child = Running::start(command.arg("1000").stdin(Stdio::null()).stdout(Stdio::null()));
-    let pid = child.0.id();
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let start = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().parse().unwrap();
-    (child, Process { pid, start, ..Process::current() })
 }
 
 /// All rows of all tables.

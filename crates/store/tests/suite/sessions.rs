@@ -72,10 +72,13 @@ async fn a_session_is_found_by_machine_and_directory_and_created_once() {
     let store = super::store();
     let budget = ikigai_testkit::PLENTY;
     let new = || SessionId::new(Uuid::now_v7());
-    let first = store.session_at(location(), new(), budget).await.unwrap();
-    assert_eq!(store.session_at(location(), new(), budget).await.unwrap(), first);
+    let first = store.session_at(location(), new(), budget, Process::current()).await.unwrap();
+    assert_eq!(
+        store.session_at(location(), new(), budget, Process::current()).await.unwrap(),
+        first
+    );
     let elsewhere = ikigai_store::Location { machine: "another".to_owned(), ..location() };
-    let other = store.session_at(elsewhere, new(), budget).await.unwrap();
+    let other = store.session_at(elsewhere, new(), budget, Process::current()).await.unwrap();
     assert_ne!(other, first);
     store.advance(Duration::from_secs(1));
     let newer = store.create_session(location(), new(), budget).await.unwrap();

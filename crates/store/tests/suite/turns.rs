@@ -1,8 +1,10 @@
 //! The start of a turn: a new session, queued input, a budget of requests.
 
 use ikigai_conversation::{AgentId, Body, Kind, NewMessage, SessionId};
-use ikigai_store::{AgentLimits, Budget, Input, Next, Process, Requests, State, StoreError};
-use ikigai_testkit::{PLENTY, TestAgent, location, said};
+use ikigai_store::{
+    AgentLimits, Budget, ClaimedAgent, Input, Next, Opening, Process, Requests, State, StoreError,
+};
+use ikigai_testkit::{PLENTY, TestAgent, opening, said};
 use uuid::Uuid;
 
 fn kinds(messages: &[ikigai_conversation::Message]) -> Vec<Kind> {
@@ -14,8 +16,6 @@ fn neighbour() -> Process {
     Process { machine: "another".to_owned(), ..Process::current() }
 }
 
-const ROOM: AgentLimits = AgentLimits { agents: 20, depth: 4 };
-
 #[tokio::test]
 async fn a_session_starts_with_its_agent_its_lease_and_its_first_messages() {
     let store = super::store();
@@ -23,7 +23,7 @@ async fn a_session_starts_with_its_agent_its_lease_and_its_first_messages() {
     let messages = vec![NewMessage::system("be good"), NewMessage::user("first line\nsecond")];
     let input = Input { messages, budget: PLENTY, model: "a/b".to_owned() };
     let (lease, recorded) =
-        store.start_session(location(), id, Process::current(), Vec::new(), input).await.unwrap();
+        store.start_session(id, &opening(Process::current()), input).await.unwrap();
     assert_eq!(kinds(&recorded.messages), [Kind::System, Kind::User]);
     assert_eq!(recorded.requests, Requests::Granted);
     assert_eq!((lease.session(), lease.top()), (&id, &AgentId::top_level(0)));
@@ -42,7 +42,7 @@ async fn a_session_starts_with_its_agent_its_lease_and_its_first_messages() {
 async fn the_first_free_agent_is_claimed_or_a_new_one_created() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
-    let claim = |process| store.claim_free(session, location(), process, ROOM);
+    let claim = |process| store.open_session(session, ClaimedAgent::Free, opening(process));
     let first = claim(Process::current()).await.unwrap();
     assert_eq!(first.top(), &AgentId::top_level(0));
     let second = claim(neighbour()).await.unwrap();
@@ -57,9 +57,12 @@ async fn a_full_session_creates_no_agent() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let limits = AgentLimits { agents: 1, depth: 4 };
-    store.claim_free(session, location(), neighbour(), limits).await.unwrap();
-    let refused =
-        store.claim_free(session, location(), Process::current(), limits).await.unwrap_err();
+    let claim = |process| {
+        let opening = Opening { limits, ..opening(process) };
+        store.open_session(session, ClaimedAgent::Free, opening)
+    };
+    claim(neighbour()).await.unwrap();
+    let refused = claim(Process::current()).await.unwrap_err();
     assert_eq!(refused.to_string(), "Maximum agents (1) reached");
     assert_eq!(store.agents(session).await.unwrap().len(), 1);
 }

@@ -281,7 +281,7 @@ async fn a_path_of_4000_characters_works() {
     let path: String = (0..4_000).map(|_| *random.one_of(&letters)).collect();
     let long = Location { machine: "m".to_owned(), directory: format!("/{path}") };
     let new = SessionId::new(Uuid::now_v7());
-    assert_eq!(store.session_at(long.clone(), new, PLENTY).await.unwrap(), new);
+    assert_eq!(store.session_at(long.clone(), new, PLENTY, Process::current()).await.unwrap(), new);
     assert_eq!(store.latest_session(long).await.unwrap(), Some(new));
     let (session, agents) = store.session_of(2).await;
     let sight = |looks: &str| SeenFile { path: PathBuf::from(&path), looks: looks.to_owned() };

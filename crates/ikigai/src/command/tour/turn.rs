@@ -69,7 +69,7 @@ pub(super) async fn run_turn(
     };
     let (end, served) = tokio::join!(ending, serving);
     match served? {
-        ServiceEnd::Finished | ServiceEnd::OtherSession(_) => {}
+        ServiceEnd::Finished => {}
         ServiceEnd::AgentLost(error) => return Err(error.into()),
     }
     match end {
