@@ -13,6 +13,7 @@ use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode,
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::costs::Costs;
 use crate::models::Models;
 use crate::permission::Permissions;
 use crate::seat::Seat;
@@ -120,6 +121,8 @@ pub struct TeamSetup {
     pub toolbox: Toolbox,
     /// How much they may do.
     pub limits: Limits,
+    /// What they may spend.
+    pub costs: Costs,
     /// The system prompt of logs that have none yet.
     pub prompt: String,
     /// Receives the events of all agents.

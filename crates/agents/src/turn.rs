@@ -33,6 +33,9 @@ impl Agent {
             if requests == Requests::UsedUp {
                 return self.end_by_budget().await;
             }
+            if let Some(error) = self.cost_limit_reached().await? {
+                return self.end_by_error(error).await;
+            }
             let tool_use = match with_calls < self.limits().tool_turns {
                 true => ToolUse::Auto,
                 false => ToolUse::None,

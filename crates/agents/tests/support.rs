@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_agents::{
-    AgentCommand, Answer, FreeAgents, Limits, Model, Models, Notify, Order, Permissions, Seat,
-    SessionChoice, TeamSetup, Toolbox, User, catalogue, serve,
+    AgentCommand, Answer, Costs, FreeAgents, Limits, Model, Models, Notify, Order, Permissions,
+    Seat, SessionChoice, TeamSetup, Toolbox, User, catalogue, serve,
 };
 use ikigai_conversation::{AgentId, Body, Mode};
 use ikigai_protocol::{Event, EventKind};
@@ -53,6 +53,7 @@ impl Process {
             models: Arc::new(Models::new(model_of(&model))),
             toolbox: abilities.toolbox(folder.path()),
             limits: LIMITS,
+            costs: Costs::default(),
             prompt: "You are an agent.".to_owned(),
             events: sink,
         };

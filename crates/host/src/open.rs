@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ikigai_agents::{
-    FreeAgents, Limits, Model, Models, Order, Permissions, Seat, SessionChoice, Surroundings,
-    TeamSetup, Toolbox, User, serve, system_prompt,
+    Costs, FreeAgents, Limits, Model, Models, Order, Permissions, Seat, SessionChoice,
+    Surroundings, TeamSetup, Toolbox, User, serve, system_prompt,
 };
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_protocol::EventSink;
@@ -221,6 +221,7 @@ impl AgentSlot {
             models: Arc::clone(&models),
             toolbox,
             limits: self.limits(),
+            costs: Costs::new(settings::cost_limits(&self.environment.settings)),
             prompt: prompt(&self.environment),
             events,
         };

@@ -196,7 +196,9 @@ impl LineMode {
             }
             EventKind::InputRejected(_) => self.rejected(agent, &changes),
             EventKind::TurnEnded(done) => self.done(agent, done, &changes),
-            EventKind::MailHeld | EventKind::AgentLost(_) => self.changed(agent, &changes),
+            EventKind::MailHeld | EventKind::Warning(_) | EventKind::AgentLost(_) => {
+                self.changed(agent, &changes);
+            }
         }
     }
 

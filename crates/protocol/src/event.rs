@@ -48,6 +48,8 @@ pub enum EventKind {
     DatabaseUnavailable(String),
     /// Mail is waiting, but the session has no wake left. The user's next message releases it.
     MailHeld,
+    /// The user should know this, but it stops nothing.
+    Warning(String),
     /// A message of the user was not accepted because too many are queued.
     InputRejected(String),
     /// A turn has ended.

@@ -61,7 +61,7 @@ pub use block::{
 pub use command::{Command, Request};
 pub use error::{CommandError, Nothing};
 pub use event::{Event, EventKind, EventSink, StartReason, StopReason, TurnEnd};
-pub use money::{dollars, render_dollars};
+pub use money::{dollars, render_dollars, render_limit};
 pub use render::{
     render_agent, render_redo, render_reply, render_session, render_tokens, render_tools,
     render_undo,

@@ -70,6 +70,7 @@ impl TranscriptReducer {
                 self.change_call(&request.call.tool_call_id, CallChange::Asked)
             }
             EventKind::MailHeld => vec![self.notice(NoticeTone::Warning, MAIL_HELD)],
+            EventKind::Warning(text) => vec![self.notice(NoticeTone::Warning, text)],
             EventKind::InputRejected(text) => {
                 vec![self.notice(NoticeTone::Warning, &input_rejected(text))]
             }

@@ -118,7 +118,7 @@ impl Pane {
                 let text = format!("{reason}; waiting");
                 self.transcript.add(BlockContent::notice(NoticeTone::Warning, text));
             }
-            EventKind::MailHeld => {}
+            EventKind::MailHeld | EventKind::Warning(_) => {}
             EventKind::InputRejected(text) => self.restore_input(&text),
             EventKind::TurnEnded(turn) => return Some(self.end(&turn)),
             EventKind::AgentLost(_) => {

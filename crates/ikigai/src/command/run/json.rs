@@ -38,6 +38,10 @@ impl Output for JsonLines {
                 print::note(&database_unavailable(reason));
                 Ok(Reader::Listening)
             }
+            EventKind::Warning(text) => {
+                print::note(&notice_line(NoticeTone::Warning, text));
+                Ok(Reader::Listening)
+            }
             EventKind::MailHeld => {
                 print::note(&notice_line(NoticeTone::Warning, MAIL_HELD));
                 Ok(Reader::Listening)

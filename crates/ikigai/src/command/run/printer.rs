@@ -104,6 +104,7 @@ impl Printer {
                 if std::mem::replace(&mut self.is_outage_noted, true) => {}
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) => self.show(&event),
             EventKind::Retry { .. } | EventKind::DatabaseUnavailable(_) => self.show(&event),
+            EventKind::Warning(_) => self.show(&event),
             EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {
                 self.show(&event);
             }
@@ -168,7 +169,7 @@ fn belongs_to_turn(kind: &EventKind) -> bool {
         EventKind::TurnStarted(_) | EventKind::Message(_) | EventKind::TextDelta(_) => true,
         EventKind::Retry { .. } | EventKind::ApprovalRequested(_) | EventKind::TurnEnded(_) => true,
         // These may come after the end of the last turn.
-        EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => false,
+        EventKind::DatabaseUnavailable(_) | EventKind::MailHeld | EventKind::Warning(_) => false,
         EventKind::InputRejected(_) | EventKind::AgentLost(_) => false,
     }
 }

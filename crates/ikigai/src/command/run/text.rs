@@ -40,7 +40,8 @@ impl Output for PlainText {
             EventKind::Message(Message { body: Body::Assistant(_), content, .. }) => {
                 self.texts.insert(agent.clone(), content.clone());
             }
-            EventKind::Message(_) | EventKind::MailHeld | EventKind::InputRejected(_) => {}
+            EventKind::Message(_) | EventKind::MailHeld => {}
+            EventKind::Warning(_) | EventKind::InputRejected(_) => {}
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::TurnEnded(_) => {}
             EventKind::ApprovalRequested(_) | EventKind::AgentLost(_) => {}
         }

@@ -123,7 +123,10 @@ impl Page {
                 self.wrapped(&safe(&database_unavailable(reason)), None);
             }
             // `walk` handles the end of a turn.
-            EventKind::MailHeld | EventKind::TurnEnded(_) | EventKind::AgentLost(_) => {
+            EventKind::MailHeld
+            | EventKind::Warning(_)
+            | EventKind::TurnEnded(_)
+            | EventKind::AgentLost(_) => {
                 self.start_line();
             }
             EventKind::TurnStarted(_)

@@ -103,7 +103,8 @@ fn sink(
                 unpoisoned(&ended).take().map(|ended| ended.send(done));
             }
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::Retry { .. } => {}
-            EventKind::DatabaseUnavailable(_) | EventKind::MailHeld | EventKind::AgentLost(_) => {}
+            EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => {}
+            EventKind::Warning(_) | EventKind::AgentLost(_) => {}
             EventKind::InputRejected(_) => {}
             EventKind::ApprovalRequested(_) => {}
         }
