@@ -6,14 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ikigai_conversation::{AgentId, Body, EffectKind, Log, Message, NewMessage};
+use ikigai_conversation::{AgentId, Body, EffectKind, Effort, Log, Message, NewMessage};
 use ikigai_providers::{Client, KnownFacts, Tool};
 use ikigai_store::{AgentLimits, Budget, State, Step, StoreError};
 use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode, OutputSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::costs::Costs;
 use crate::models::Models;
 use crate::permission::Permissions;
 use crate::seat::Seat;
@@ -121,8 +120,6 @@ pub struct TeamSetup {
     pub toolbox: Toolbox,
     /// How much they may do.
     pub limits: Limits,
-    /// What they may spend.
-    pub costs: Costs,
     /// The system prompt of logs that have none yet.
     pub prompt: String,
     /// Receives the events of all agents.
@@ -235,6 +232,12 @@ impl Agent {
 
     pub(crate) fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// The effort for the next request, unless the model has refused one.
+    pub(crate) fn effort(&self) -> Option<Effort> {
+        let effort = self.setup.models.effort_of(self.id());
+        effort.filter(|_| !self.setup.models.refuses_effort(&self.model.label))
     }
 
     pub(crate) fn toolbox(&self) -> &Toolbox {

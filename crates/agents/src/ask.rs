@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use ikigai_providers::{Fault, Progress, Request, Response, ToolUse};
+use ikigai_conversation::Effort;
+use ikigai_providers::{Category, Delta, Fault, Progress, Request, Response, ToolUse};
 use ikigai_store::StoreError;
 use ikigai_tools::Mode;
 use tracing::{debug, info, warn};
 
 use crate::agent::Agent;
+use crate::thought::Thought;
 use ikigai_protocol::EventKind;
 
 /// Models usually take longer than this to answer. If one does not, there is no time to prepare.
@@ -15,11 +17,18 @@ const PREPARE_DELAY: Duration = Duration::from_millis(20);
 
 /// The outcome of a request.
 pub(crate) enum RequestOutcome {
-    Answered(Response),
-    /// Interrupted by the user, with the text that had arrived.
-    Interrupted(String),
+    Answered(Response, Option<Thought>),
+    /// Interrupted by the user, with what had arrived.
+    Interrupted(Arrived),
     /// It failed, and retries did not help or are pointless.
     Failed(Fault),
+}
+
+/// What has arrived of a response.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    pub(crate) text: String,
+    pub(crate) thought: Option<Thought>,
 }
 
 impl Agent {
@@ -30,18 +39,15 @@ impl Agent {
         let mut open_attempts = 0;
         let outcome = self.send(tool_use, &mut open_attempts).await;
         let reported = match &outcome {
-            RequestOutcome::Answered(response) if response.tokens.is_some() => {
+            RequestOutcome::Answered(response, _) if response.tokens.is_some() => {
                 // The table is small, and the request took longer than reading it.
                 self.model().facts.looked_up().await;
                 1
             }
-            RequestOutcome::Answered(_)
+            RequestOutcome::Answered(..)
             | RequestOutcome::Interrupted(_)
             | RequestOutcome::Failed(_) => 0,
         };
-        if let RequestOutcome::Answered(_) = &outcome {
-            self.warn_without_price(self.model());
-        }
         self.lost_attempts = open_attempts.saturating_sub(reported);
         if reported == 0 && self.lost_attempts > 0 {
             let lost = std::mem::take(&mut self.lost_attempts);
@@ -50,8 +56,36 @@ impl Agent {
         Ok(outcome)
     }
 
-    /// Sends a request. `open_attempts` counts the attempts that may be billed.
+    /// Sends a request. A model that refuses the effort is asked once more without it, and the user
+    /// is told. `open_attempts` counts the attempts that may be billed.
     async fn send(&self, tool_use: ToolUse, open_attempts: &mut u32) -> RequestOutcome {
+        let effort = self.effort();
+        let asked = self.send_with(effort, tool_use, open_attempts).await;
+        match (&asked, effort) {
+            (RequestOutcome::Failed(fault), Some(_)) if fault.category == Category::Refused => {}
+            _ => return asked,
+        }
+        let outcome = self.send_with(None, tool_use, open_attempts).await;
+        match &outcome {
+            // Then the effort was not the reason.
+            RequestOutcome::Failed(_) => return asked,
+            RequestOutcome::Answered(..) => {
+                let label = &self.model().label;
+                if self.setup().models.refuse_effort(label) {
+                    self.emit(EventKind::EffortRefused(label.clone()));
+                }
+            }
+            RequestOutcome::Interrupted(_) => {}
+        }
+        outcome
+    }
+
+    async fn send_with(
+        &self,
+        effort: Option<Effort>,
+        tool_use: ToolUse,
+        open_attempts: &mut u32,
+    ) -> RequestOutcome {
         let (model, interrupt) = (self.model(), self.interrupt.clone());
         let agent = &self.id().to_string();
         let log = self.log();
@@ -62,17 +96,22 @@ impl Agent {
             view: &view,
             tools: self.declared(),
             tool_use,
+            effort,
         };
-        let mut arrived = String::new();
+        let mut arrived = Arrived::default();
         let mut on_progress = |progress: Progress<'_>| match progress {
             Progress::Sending => *open_attempts += 1,
             Progress::Refused => *open_attempts = open_attempts.saturating_sub(1),
-            Progress::Text(text) => {
-                arrived.push_str(text);
+            Progress::Delta(Delta::Text(text)) => {
+                arrived.text.push_str(text);
                 self.emit(EventKind::TextDelta(text.to_owned()));
             }
+            Progress::Delta(Delta::Thinking(text)) => {
+                arrived.thought.get_or_insert_with(Thought::start).add(text);
+                self.emit(EventKind::ThinkingDelta(text.to_owned()));
+            }
             Progress::Retry { attempt, fault, delay } => {
-                arrived.clear();
+                arrived = Arrived::default();
                 warn!(agent, attempt, %fault, ?delay, "asking again");
                 self.emit(EventKind::Retry { attempt, reason: fault.to_string(), delay });
             }
@@ -83,7 +122,7 @@ impl Agent {
             Some(Ok(response)) => {
                 let (calls, bytes) = (response.calls.len(), response.text.len());
                 info!(agent, model = model.label, calls, bytes, ?response.tokens, "answered");
-                RequestOutcome::Answered(response)
+                RequestOutcome::Answered(response, arrived.thought)
             }
             Some(Err(fault)) => {
                 warn!(agent, model = model.label, %fault, "failed");

@@ -13,7 +13,6 @@
 //! | the loop | ask the model, run its calls, ask again | `turn.rs`, `ask.rs`, `response_messages.rs`, `call.rs` |
 //! | [`Permissions`] | whether a call may run or needs approval | `permission.rs` |
 //! | [`TeamSetup`], [`Seat`] | what agents share, and the lease for writing to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
-//! | [`Costs`] | what may be spent | `costs.rs` |
 //! | [`Models`] | which model each agent uses | `models.rs` |
 //! | [`system_prompt`] | the system prompt of a session | `prompt.rs` |
 //! | [`catalogue()`] | all built-in tools | `catalogue.rs` |
@@ -44,10 +43,10 @@ mod ask;
 mod call;
 mod permission;
 mod response_messages;
+mod thought;
 mod turn;
 
 mod agent;
-mod costs;
 mod files;
 mod journal;
 mod keeper;
@@ -62,7 +61,6 @@ mod wait;
 
 pub use agent::{FreeAgents, Limits, Model, Notify, TeamSetup, Toolbox};
 pub use catalogue::catalogue;
-pub use costs::{CostLimits, Costs};
 pub use models::Models;
 pub use order::{AgentCommand, Answer, BetweenTurns, Order};
 pub use permission::{Permissions, User};

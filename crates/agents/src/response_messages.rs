@@ -5,6 +5,7 @@ use ikigai_providers::{Prices, Response, Tokens};
 use uuid::Uuid;
 
 use crate::agent::Model;
+use crate::thought::Thought;
 
 /// The log messages of a response.
 pub(crate) struct ResponseMessages {
@@ -18,9 +19,14 @@ impl ResponseMessages {
     /// `lost` attempts of the request came to nothing, and may have been billed.
     ///
     /// If there are calls, text of only white space is dropped: it has no meaning, and no provider
-    /// accepts it. The provider's extras go with the first message. They may refer to positions in
-    /// the text, so with extras the text has to stay.
-    pub(crate) fn of(response: Response, model: &Model, lost: u32) -> ResponseMessages {
+    /// accepts it. The provider's extras and the thinking go with the first message. Extras may refer
+    /// to positions in the text, so with extras the text has to stay.
+    pub(crate) fn of(
+        response: Response,
+        thought: Option<Thought>,
+        model: &Model,
+        lost: u32,
+    ) -> ResponseMessages {
         let id = new_response();
         let response = response.of_origin(model.origin());
         let calls = response
@@ -31,12 +37,12 @@ impl ResponseMessages {
         let is_needed = !response.text.is_empty() && response.extras.is_some();
         let is_silent = response.text.trim().is_empty() && !calls.is_empty() && !is_needed;
         let mut text = (!is_silent).then(|| NewMessage::assistant(response.text, id.clone()));
-        if let Some(extras) = response.extras {
-            match (&mut text, calls.first_mut()) {
-                (Some(first), _) | (None, Some(first)) => {
-                    *first = first.clone().with_extras(extras);
-                }
-                (None, None) => {}
+        if let Some(first) = text.as_mut().or(calls.first_mut()) {
+            if let Some(extras) = response.extras {
+                *first = first.clone().with_extras(extras);
+            }
+            if let Some(thought) = thought {
+                *first = thought.add_to(first.clone());
             }
         }
         let usage = response.tokens.map(|tokens| {

@@ -5,9 +5,10 @@ use ikigai_providers::{Category, Fault, Response, Stop as ModelStop, ToolUse};
 use ikigai_store::{Ending, Requests, Sleep, StoreError};
 
 use crate::agent::{Agent, Notify};
-use crate::ask::RequestOutcome;
+use crate::ask::{Arrived, RequestOutcome};
 use crate::call::CallsEnd;
 use crate::response_messages::{ResponseMessages, new_response};
+use crate::thought::Thought;
 use ikigai_protocol::{StopReason, TurnEnd};
 
 /// How a turn ended, and whether mail is waiting.
@@ -19,7 +20,7 @@ pub(crate) struct Turn {
 impl Turn {
     /// A turn that ended with a call, which the text came with.
     fn answered(text: String, sleep: Sleep) -> Turn {
-        let done = TurnEnd { stop: StopReason::Stop, text, error: None, can_continue: false };
+        let done = TurnEnd { stop: StopReason::Call, text, error: None, can_continue: false };
         Turn { done, sleep }
     }
 }
@@ -33,35 +34,33 @@ impl Agent {
             if requests == Requests::UsedUp {
                 return self.end_by_budget().await;
             }
-            if let Some(error) = self.cost_limit_reached().await? {
-                return self.end_by_error(error).await;
-            }
             let tool_use = match with_calls < self.limits().tool_turns {
                 true => ToolUse::Auto,
                 false => ToolUse::None,
             };
-            let response = match self.ask(tool_use).await? {
-                RequestOutcome::Answered(response) => response,
+            let (response, thought) = match self.ask(tool_use).await? {
+                RequestOutcome::Answered(response, thought) => (response, thought),
                 RequestOutcome::Interrupted(arrived) => {
                     return self.end_by_interrupt(arrived).await;
                 }
                 RequestOutcome::Failed(fault) => return self.end_by_fault(&fault).await,
             };
             if tool_use == ToolUse::None {
-                return self.answer_at_limit(response).await;
+                return self.answer_at_limit(response, thought).await;
             }
             if response.calls.is_empty() || response.stop == ModelStop::Blocked {
-                return self.answer(response).await;
+                return self.answer(response, thought).await;
             }
             with_calls += 1;
             let limit = Some(self.limits().tool_turns).filter(|limit| *limit == with_calls);
             let response = response.with_call_ids_not_in(&self.call_ids());
             let text = response.text.clone();
-            let messages = ResponseMessages::of(response, self.model(), self.lost_attempts);
+            let lost = self.lost_attempts;
+            let messages = ResponseMessages::of(response, thought, self.model(), lost);
             requests = match self.run_calls(messages, limit).await? {
                 CallsEnd::All => Requests::Granted,
                 CallsEnd::BudgetUsedUp => Requests::UsedUp,
-                CallsEnd::Interrupted => return self.end_by_interrupt(String::new()).await,
+                CallsEnd::Interrupted => return self.end_by_interrupt(Arrived::default()).await,
                 CallsEnd::TurnEnded(sleep) => return Ok(Turn::answered(text, sleep)),
             };
             if let Some(granted) = self.record_queued().await? {
@@ -74,7 +73,11 @@ impl Agent {
     }
 
     /// Ends the turn with a response. Calls in it are neither run nor logged.
-    async fn answer(&mut self, mut response: Response) -> Result<Turn, StoreError> {
+    async fn answer(
+        &mut self,
+        mut response: Response,
+        thought: Option<Thought>,
+    ) -> Result<Turn, StoreError> {
         response.calls.clear();
         let text = response.text.clone();
         let (stop, ending, error) = match response.stop {
@@ -86,14 +89,19 @@ impl Agent {
                 (StopReason::Error, Ending::Failed(error.clone()), Some(error))
             }
         };
-        let messages = ResponseMessages::of(response, self.model(), self.lost_attempts).messages;
+        let lost = self.lost_attempts;
+        let messages = ResponseMessages::of(response, thought, self.model(), lost).messages;
         let sleep = self.record_end(messages, ending).await?;
         Ok(Turn { done: TurnEnd { stop, text, error, can_continue: false }, sleep })
     }
 
     /// Ends the turn with the answer to its last permitted request.
-    async fn answer_at_limit(&mut self, response: Response) -> Result<Turn, StoreError> {
-        let mut turn = self.answer(response).await?;
+    async fn answer_at_limit(
+        &mut self,
+        response: Response,
+        thought: Option<Thought>,
+    ) -> Result<Turn, StoreError> {
+        let mut turn = self.answer(response, thought).await?;
         if turn.done.stop != StopReason::Error {
             turn.done.stop = StopReason::ToolLimit;
         }
@@ -101,21 +109,22 @@ impl Agent {
     }
 
     /// Ends the turn with the text that had arrived, marked as interrupted.
-    async fn end_by_interrupt(&mut self, arrived: String) -> Result<Turn, StoreError> {
+    async fn end_by_interrupt(&mut self, arrived: Arrived) -> Result<Turn, StoreError> {
+        let Arrived { text, thought } = arrived;
         let response = new_response();
         let mut messages = Vec::new();
-        let has_arrived = !arrived.trim().is_empty();
+        let has_arrived = !text.trim().is_empty();
         if has_arrived {
-            messages.push(NewMessage::assistant(arrived.clone(), response.clone()));
+            let answer = NewMessage::assistant(text.clone(), response.clone());
+            messages.push(match thought {
+                Some(thought) => thought.add_to(answer),
+                None => answer,
+            });
         }
         messages.push(NewMessage::interrupted(has_arrived.then_some(response)));
         let sleep = self.record_end(messages, Ending::Interrupted).await?;
-        let done = TurnEnd {
-            stop: StopReason::Interrupted,
-            text: arrived,
-            error: None,
-            can_continue: false,
-        };
+        let done =
+            TurnEnd { stop: StopReason::Interrupted, text, error: None, can_continue: false };
         Ok(Turn { done, sleep })
     }
 

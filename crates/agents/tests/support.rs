@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_agents::{
-    AgentCommand, Answer, Costs, FreeAgents, Limits, Model, Models, Notify, Order, Permissions,
-    Seat, SessionChoice, TeamSetup, Toolbox, User, catalogue, serve,
+    AgentCommand, Answer, FreeAgents, Limits, Model, Models, Notify, Order, Permissions, Seat,
+    SessionChoice, TeamSetup, Toolbox, User, catalogue, serve,
 };
 use ikigai_conversation::{AgentId, Body, Mode};
 use ikigai_protocol::{Event, EventKind};
@@ -50,10 +50,9 @@ impl Process {
         let (report, events) = mpsc::unbounded_channel();
         let sink = Arc::new(move |event: Event| drop(report.send(event)));
         let setup = TeamSetup {
-            models: Arc::new(Models::new(model_of(&model))),
+            models: Arc::new(Models::new(model_of(&model), None)),
             toolbox: abilities.toolbox(folder.path()),
             limits: LIMITS,
-            costs: Costs::default(),
             prompt: "You are an agent.".to_owned(),
             events: sink,
         };

@@ -75,6 +75,14 @@ impl Settings {
         }
     }
 
+    /// A text that may be absent, such as `effort`.
+    pub fn optional_text(&self, key: &str) -> Option<&str> {
+        match self.layers.value(key) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
     /// A number, such as `max_agents`.
     pub fn number(&self, key: &str) -> u32 {
         match self.layers.value(key) {

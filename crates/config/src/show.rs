@@ -220,6 +220,7 @@ mod tests {
 
 # Model and providers
 model = "openai/gpt-5"                                      # ~/.config/ikigai/config.toml:1
+# effort is not set: the provider decides how long a model thinks
 providers.openai.kind = "openai"                            # default
 providers.openai.base_url = "https://api.openai.com/v1"     # default
 providers.openai.api_key_env = "OPENAI_API_KEY"             # default; not set

@@ -58,6 +58,12 @@ pub(crate) const GROUPS: &[Group] = &[
                 project: ProjectMay::Choose,
             },
             Setting {
+                key: "effort",
+                kind: Kind::Choice(&["off", "low", "medium", "high"]),
+                default: Preset::Absent("the provider decides how long a model thinks"),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
                 key: "providers.NAME.kind",
                 kind: Kind::Choice(providers::KINDS),
                 default: Preset::Is(providers::KINDS[0]),

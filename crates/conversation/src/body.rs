@@ -149,6 +149,11 @@ data! {
         response: ResponseId,
         /// What the provider wants back; in the first message of a response only.
         extras: Option<Extras> = "Option::is_none",
+        /// What the model thought, as far as the provider showed it; in the first message of a
+        /// response only, and not sent to models.
+        thinking: Option<String> = "Option::is_none",
+        /// How long it thought, in milliseconds.
+        thinking_ms: Option<u64> = "Option::is_none",
     }
 
     /// A call that a model requested.
@@ -163,6 +168,10 @@ data! {
         response: ResponseId,
         /// What the provider wants back; in the first message of a response only.
         extras: Option<Extras> = "Option::is_none",
+        /// What the model thought, as in the text of a response.
+        thinking: Option<String> = "Option::is_none",
+        /// How long it thought, in milliseconds.
+        thinking_ms: Option<u64> = "Option::is_none",
         /// Its effects, as used to judge it; `None` for a call that could not be prepared.
         effects: Option<Vec<EffectKind>> = "Option::is_none",
         /// How it is displayed; not sent to models.

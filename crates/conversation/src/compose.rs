@@ -1,5 +1,7 @@
 //! New messages, with readable content rendered from their data.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::agent_id::AgentId;
@@ -12,6 +14,10 @@ use crate::ids::{MailId, MessageId, ResponseId, ToolCallId};
 use crate::message::NewMessage;
 use crate::one_line::{call_line, is_success, line, result_line};
 use crate::shown::{CallSummary, EffectKind, ResultSummary};
+
+/// The most bytes of thinking that a log keeps of one response. It is only shown to the user, who
+/// reads the start of it.
+pub const THINKING_LIMIT: usize = 64 * 1024;
 
 impl NewMessage {
     /// The system prompt of a session.
@@ -26,7 +32,7 @@ impl NewMessage {
 
     /// The text of a response.
     pub fn assistant(text: impl Into<String>, response: ResponseId) -> NewMessage {
-        let assistant = Assistant { response, extras: None };
+        let assistant = Assistant { response, extras: None, thinking: None, thinking_ms: None };
         NewMessage { content: text.into(), body: Body::Assistant(assistant) }
     }
 
@@ -53,6 +59,8 @@ impl NewMessage {
             arguments,
             response,
             extras: None,
+            thinking: None,
+            thinking_ms: None,
             effects: None,
             shown: None,
         };
@@ -66,6 +74,18 @@ impl NewMessage {
         | Body::ToolCall(ToolCall { extras: slot, .. }) = &mut self.body
         {
             *slot = Some(extras);
+        }
+        self
+    }
+
+    /// Adds what the model thought before this response, and for how long. Messages that are not
+    /// part of a response stay unchanged.
+    pub fn with_thinking(mut self, text: String, duration: Duration) -> NewMessage {
+        if let Body::Assistant(Assistant { thinking, thinking_ms, .. })
+        | Body::ToolCall(ToolCall { thinking, thinking_ms, .. }) = &mut self.body
+        {
+            *thinking = Some(text);
+            *thinking_ms = u64::try_from(duration.as_millis()).ok();
         }
         self
     }

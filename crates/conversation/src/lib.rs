@@ -54,6 +54,7 @@
 
 #![forbid(unsafe_code)]
 
+mod effort;
 mod kind;
 mod mode;
 
@@ -81,7 +82,9 @@ pub use body::{
     Approval, Assistant, Body, Command, Decision, Fork, Interrupted, Kill, Mark, Notification,
     Rewind, Summary, ToolCall, ToolResult, Trim, Usage,
 };
+pub use compose::THINKING_LIMIT;
 pub use diff::{DiffLine, FileDiff, Hunk};
+pub use effort::Effort;
 pub use error::{DecodeError, IdError};
 pub use extras::Extras;
 pub use identity::Identity;

@@ -1,6 +1,7 @@
 //! Messages: the entries of a log.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -39,6 +40,17 @@ impl Message {
     /// The kind.
     pub fn kind(&self) -> Kind {
         self.body.kind()
+    }
+
+    /// What the model thought before the response that starts with this message, and for how long,
+    /// if it did.
+    pub fn thought(&self) -> Option<(&str, Duration)> {
+        let (text, millis) = match &self.body {
+            Body::Assistant(answer) => (&answer.thinking, answer.thinking_ms),
+            Body::ToolCall(call) => (&call.thinking, call.thinking_ms),
+            _ => return None,
+        };
+        Some((text.as_deref()?, Duration::from_millis(millis.unwrap_or(0))))
     }
 
     /// Whether the turn ended with this message, a result.

@@ -188,7 +188,7 @@ impl<'a> Writer<'a> {
                 self.introduce(&message.agent);
                 self.say(Seen::Notification(text));
             }
-            Body::Assistant(Assistant { response, extras }) => {
+            Body::Assistant(Assistant { response, extras, .. }) => {
                 self.introduce(&message.agent);
                 // Text comes before the calls of its response, so this starts another response.
                 if !self.waiting.is_empty() {

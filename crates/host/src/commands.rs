@@ -14,7 +14,7 @@ use std::task::Poll;
 
 use ikigai_agents::{AgentCommand, Answer, BetweenTurns, Order};
 use ikigai_conversation::{AgentId, Mode};
-use ikigai_protocol::{Command, CommandError, Reply, Request};
+use ikigai_protocol::{Command, CommandError, EffortChoice, Reply, Request};
 use ikigai_store::{Direction, StoreError};
 use tokio::sync::oneshot;
 
@@ -51,6 +51,7 @@ impl OpenSession {
             Command::Fork { prompt } => self.fork(agent, prompt).await,
             Command::Kill { target } => self.kill(&agent, target).await,
             Command::Model { name } => self.model(agent, name.as_deref()),
+            Command::Effort { effort } => Ok(self.effort(&agent, effort)),
             Command::Mode { mode } => Ok(self.mode(mode)),
             Command::Open { target } => self.open_agent(&agent, target).await,
             Command::Agents => self.agents().await.map(Reply::Agents).map_err(refusal),
@@ -91,6 +92,14 @@ impl OpenSession {
         // If the service has ended, the order is dropped, which closes the answer channel.
         let _ = self.orders.send(order).await;
         answer
+    }
+
+    /// Shows the effort of an agent, or changes it.
+    fn effort(&self, agent: &AgentId, choice: Option<EffortChoice>) -> Reply {
+        if let Some(choice) = choice {
+            self.models.choose_effort(agent.clone(), choice.effort());
+        }
+        Reply::Effort { effort: self.models.effort_of(agent), changed: choice.is_some() }
     }
 
     fn mode(&self, mode: Option<Mode>) -> Reply {

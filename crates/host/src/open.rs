@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ikigai_agents::{
-    Costs, FreeAgents, Limits, Model, Models, Order, Permissions, Seat, SessionChoice,
-    Surroundings, TeamSetup, Toolbox, User, serve, system_prompt,
+    FreeAgents, Limits, Model, Models, Order, Permissions, Seat, SessionChoice, Surroundings,
+    TeamSetup, Toolbox, User, serve, system_prompt,
 };
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_protocol::EventSink;
@@ -216,12 +216,12 @@ impl AgentSlot {
         let permissions = Arc::clone(&toolbox.permissions);
         permissions.set_mode(choice.mode);
         let sandbox = toolbox.commands.sandbox_kind().await;
-        let models = Arc::new(Models::new(choice.model));
+        let models =
+            Arc::new(Models::new(choice.model, settings::effort(&self.environment.settings)));
         let setup = TeamSetup {
             models: Arc::clone(&models),
             toolbox,
             limits: self.limits(),
-            costs: Costs::new(settings::cost_limits(&self.environment.settings)),
             prompt: prompt(&self.environment),
             events,
         };

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Error;
-use ikigai_agents::{CostLimits, Notify, catalogue};
+use ikigai_agents::{Notify, catalogue};
 use ikigai_config::{KnownTools, ProjectFile, RuleEntry, Settings};
-use ikigai_conversation::EffectKind;
+use ikigai_conversation::{EffectKind, Effort};
 use ikigai_store::{AgentLimits, Budget, Step, database_files};
 use ikigai_tools::{
     CORE, Decision, Dispatcher, Mode, OutputSize, Owners, Rule, Tool, path_pattern, project_folders,
@@ -49,6 +49,11 @@ pub fn mode(settings: &Settings) -> Mode {
     Mode::parse(settings.text("mode")).unwrap_or(Mode::Work)
 }
 
+/// The configured effort; `None` if the provider decides.
+pub fn effort(settings: &Settings) -> Option<Effort> {
+    settings.optional_text("effort").and_then(Effort::parse)
+}
+
 /// The user's rules, in order.
 pub fn rules(settings: &Settings) -> anyhow::Result<Vec<Rule>> {
     let tools = catalogue();
@@ -81,12 +86,6 @@ fn patterns(rule: &RuleEntry, effects: &[EffectKind], home: Option<&Path>) -> Ve
 /// The limits on notifications and requests per user message.
 pub fn budget(settings: &Settings) -> Budget {
     Budget { wakes: settings.number("mail.max_wakes"), requests: settings.number("max_requests") }
-}
-
-/// The limits on what may be spent.
-pub fn cost_limits(settings: &Settings) -> CostLimits {
-    let (message, session) = (settings.dollars("max_cost"), settings.dollars("max_session_cost"));
-    CostLimits { message, session }
 }
 
 /// The limits on the agents of a session.

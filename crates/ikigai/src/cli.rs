@@ -84,6 +84,9 @@ pub(crate) struct Options {
     /// What agents may touch: read, work or full
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) mode: Option<String>,
+    /// Let models think: off, low, medium or high
+    #[arg(long, value_name = "EFFORT", global = true)]
+    pub(crate) effort: Option<String>,
     /// Count DIR to the working tree, too; may be repeated
     #[arg(long, value_name = "DIR", global = true, value_hint = ValueHint::DirPath)]
     pub(crate) add_dir: Vec<PathBuf>,

@@ -110,6 +110,7 @@ fn flags(options: &Options) -> Vec<Flag> {
         ("model", "--model", &options.model),
         ("database_url", "--db", &options.db),
         ("mode", "--mode", &options.mode),
+        ("effort", "--effort", &options.effort),
     ]
     .into_iter()
     .filter_map(|(key, name, value)| value.clone().map(|value| Flag { key, value, name }))

@@ -51,6 +51,7 @@ mod procs_openings;
 mod procs_take_up;
 mod quarantine;
 mod real_model;
+mod reasoning;
 mod run_command;
 mod run_sessions;
 mod sandbox_builds;

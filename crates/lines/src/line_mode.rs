@@ -186,6 +186,11 @@ impl LineMode {
         match kind {
             EventKind::TurnStarted(reason) => self.started(agent, *reason),
             EventKind::TextDelta(_) => self.changed(agent, &changes),
+            // Like other agents' text.
+            EventKind::ThinkingDelta(_) if *agent != self.view => {}
+            EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => {
+                self.changed(agent, &changes);
+            }
             EventKind::Message(message) => self.logged(agent, message, &changes),
             EventKind::Retry { attempt, reason, delay } => {
                 self.note(agent, &text::retry_line(*attempt, reason, *delay));
@@ -196,9 +201,7 @@ impl LineMode {
             }
             EventKind::InputRejected(_) => self.rejected(agent, &changes),
             EventKind::TurnEnded(done) => self.done(agent, done, &changes),
-            EventKind::MailHeld | EventKind::Warning(_) | EventKind::AgentLost(_) => {
-                self.changed(agent, &changes);
-            }
+            EventKind::MailHeld | EventKind::AgentLost(_) => self.changed(agent, &changes),
         }
     }
 
@@ -285,6 +288,7 @@ impl LineMode {
                 }
                 BlockChange::Added(_) | BlockChange::Call { .. } => self.lines(agent, change),
                 BlockChange::Logged { .. } | BlockChange::Removed(_) => {}
+                BlockChange::Thought { .. } => {}
                 BlockChange::Hidden(_) | BlockChange::HiddenAfter(_) => {}
             }
         }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use ikigai_conversation::AgentId;
 use ikigai_protocol::{
-    BlockChange, BlockContent, CallBlock, CallChange, CallEnd, CallState, NoticeTone, safe,
+    BlockChange, BlockContent, CallBlock, CallChange, CallEnd, CallState, NoticeTone,
+    render_thought, safe,
 };
 
 /// The style of a line.
@@ -31,6 +32,10 @@ pub fn change_lines(change: &BlockChange) -> Vec<(LineStyle, String)> {
             BlockContent::Notification(text) => {
                 text.lines().map(|line| (LineStyle::Dim, safe(line))).collect()
             }
+            BlockContent::Thought { duration, .. } => {
+                let line = duration.map_or_else(|| "Thinking…".to_owned(), render_thought);
+                vec![(LineStyle::Dim, line)]
+            }
             BlockContent::Said(_) | BlockContent::Answer(_) | BlockContent::Notice { .. } => {
                 Vec::new()
             }
@@ -41,6 +46,7 @@ pub fn change_lines(change: &BlockChange) -> Vec<(LineStyle, String)> {
         BlockChange::Call { .. } | BlockChange::Extended { .. } | BlockChange::Logged { .. } => {
             Vec::new()
         }
+        BlockChange::Thought { .. } => Vec::new(),
         BlockChange::Removed(_) | BlockChange::Hidden(_) | BlockChange::HiddenAfter(_) => {
             Vec::new()
         }

@@ -40,6 +40,13 @@ pub enum BlockContent {
     Said(String),
     /// Text of the model, as Markdown.
     Answer(String),
+    /// What the model thought before it answered.
+    Thought {
+        /// As much of it as is kept.
+        text: String,
+        /// For how long; `None` while it is thinking.
+        duration: Option<Duration>,
+    },
     /// A call with its result.
     Call(Box<CallBlock>),
     /// The announcement of mail.
@@ -187,6 +194,13 @@ pub enum BlockChange {
         /// Its message in the log.
         message: MessageId,
     },
+    /// The thought in a block has changed.
+    Thought {
+        /// The block.
+        block: BlockId,
+        /// What changed.
+        change: ThoughtChange,
+    },
     /// The call in a block has changed.
     Call {
         /// The block.
@@ -200,6 +214,30 @@ pub enum BlockChange {
     Hidden(BlockId),
     /// Nor are the blocks after this message.
     HiddenAfter(MessageId),
+}
+
+/// A change of a thought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThoughtChange {
+    /// More of it.
+    More(String),
+    /// It is in the log.
+    Ended {
+        /// The message of the log that has it.
+        message: MessageId,
+        /// How long the model thought.
+        duration: Duration,
+    },
+}
+
+impl ThoughtChange {
+    /// Applies the change to a thought.
+    pub fn apply(self, text: &mut String, duration: &mut Option<Duration>) {
+        match self {
+            ThoughtChange::More(more) => text.push_str(&more),
+            ThoughtChange::Ended { duration: took, .. } => *duration = Some(took),
+        }
+    }
 }
 
 /// A change of a call.
@@ -230,6 +268,15 @@ pub(crate) fn apply(blocks: &mut Vec<Block>, change: BlockChange) {
         BlockChange::Logged { block, message } => {
             if let Some(at) = find(blocks, block) {
                 blocks[at].message = Some(message);
+            }
+        }
+        BlockChange::Thought { block, change } => {
+            let Some(at) = find(blocks, block) else { return };
+            if let ThoughtChange::Ended { message, .. } = change {
+                blocks[at].message = Some(message);
+            }
+            if let BlockContent::Thought { text, duration } = &mut blocks[at].content {
+                change.apply(text, duration);
             }
         }
         BlockChange::Call { block, change } => {

@@ -1,6 +1,6 @@
 //! Commands: what the user, through a front end, wants a session to do.
 
-use ikigai_conversation::{AgentId, Mode};
+use ikigai_conversation::{AgentId, Effort, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::approval::ApprovalAnswer;
@@ -78,6 +78,12 @@ pub enum Command {
         #[serde(default)]
         name: Option<String>,
     },
+    /// Show or choose how long the agent's model thinks before it answers.
+    Effort {
+        /// The effort to choose.
+        #[serde(default)]
+        effort: Option<EffortChoice>,
+    },
     /// Show or change the mode.
     Mode {
         /// The mode to change to.
@@ -113,4 +119,33 @@ pub enum Command {
     ListFiles,
     /// List the models of the current provider, for completion.
     ListModels,
+}
+
+/// An effort that the user chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffortChoice {
+    /// The provider decides.
+    Default,
+    /// This one.
+    #[serde(untagged)]
+    Effort(Effort),
+}
+
+impl EffortChoice {
+    /// Parses the word that `/effort` takes.
+    pub fn parse(word: &str) -> Option<EffortChoice> {
+        match word {
+            "default" => Some(EffortChoice::Default),
+            word => Effort::parse(word).map(EffortChoice::Effort),
+        }
+    }
+
+    /// The effort, unless the provider decides.
+    pub fn effort(self) -> Option<Effort> {
+        match self {
+            EffortChoice::Default => None,
+            EffortChoice::Effort(effort) => Some(effort),
+        }
+    }
 }

@@ -32,6 +32,10 @@ pub enum EventKind {
     Message(Message),
     /// A piece of an answer. It is not in the log until the answer is complete.
     TextDelta(String),
+    /// A piece of what the model thinks before it answers. The log keeps it with the response.
+    ThinkingDelta(String),
+    /// The model, named by its label, refused the effort, and is used without it from now on.
+    EffortRefused(String),
     /// The request is repeated, which voids the text since the last tool result, retry or start.
     Retry {
         /// The number of the retry, from 1.
@@ -48,8 +52,6 @@ pub enum EventKind {
     DatabaseUnavailable(String),
     /// Mail is waiting, but the session has no wake left. The user's next message releases it.
     MailHeld,
-    /// The user should know this, but it stops nothing.
-    Warning(String),
     /// A message of the user was not accepted because too many are queued.
     InputRejected(String),
     /// A turn has ended.
@@ -91,6 +93,9 @@ pub struct TurnEnd {
 pub enum StopReason {
     /// The model answered.
     Stop,
+    /// The model ended the turn with a call, and needed no answer.
+    #[serde(rename = "stop")]
+    Call,
     /// The answer was cut off at the model's token limit.
     Length,
     /// The limit of tool calls was reached; the answer says where the work stands.
@@ -105,7 +110,7 @@ impl StopReason {
     /// The name that events use.
     pub fn name(self) -> &'static str {
         match self {
-            StopReason::Stop => "stop",
+            StopReason::Stop | StopReason::Call => "stop",
             StopReason::Length => "length",
             StopReason::ToolLimit => "tool_limit",
             StopReason::Interrupted => "interrupted",

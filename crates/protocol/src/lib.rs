@@ -56,15 +56,15 @@ pub use agents::{AgentState, AgentSummary, Runner};
 pub use approval::{ApprovalAnswer, ApprovalRequest, RULE_LOCATION};
 pub use block::{
     Block, BlockChange, BlockContent, BlockId, CallBlock, CallChange, CallEnd, CallState,
-    NoticeTone, Visibility,
+    NoticeTone, ThoughtChange, Visibility,
 };
-pub use command::{Command, Request};
+pub use command::{Command, EffortChoice, Request};
 pub use error::{CommandError, Nothing};
 pub use event::{Event, EventKind, EventSink, StartReason, StopReason, TurnEnd};
-pub use money::{dollars, render_dollars, render_limit};
+pub use money::{dollars, render_dollars};
 pub use render::{
-    render_agent, render_redo, render_reply, render_session, render_tokens, render_tools,
-    render_undo,
+    render_agent, render_redo, render_reply, render_session, render_thought, render_tokens,
+    render_tools, render_undo,
 };
 pub use reply::{
     Inbox, Mail, MailSummary, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount,
@@ -72,7 +72,7 @@ pub use reply::{
 };
 pub use safe::{safe, safe_json};
 pub use slash::{SLASH_COMMANDS, SlashCommand, is_slash_command};
-pub use transcript::{MAIL_HELD, Recalled, TranscriptReducer, input_rejected};
+pub use transcript::{MAIL_HELD, Recalled, TranscriptReducer, effort_refused, input_rejected};
 pub use undo::{FileOutcome, LeftReason, UndoReport};
 pub use usage::{UsageBy, UsageRow, UsageTable, render_count, render_usage};
 

@@ -1,8 +1,9 @@
 //! Replies as text for the user, the same in every front end.
 
 use std::path::Path;
+use std::time::Duration;
 
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, Effort};
 
 use crate::agents::{AgentSummary, Runner};
 use crate::reply::{
@@ -34,6 +35,7 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
         Reply::Forked(child) => format!("Forked agent {child}. Talk to it with /agent {child}"),
         Reply::Killed(agents) => format!("Killed: {}", join(agents)),
         Reply::Model(model) => render_model(model),
+        Reply::Effort { effort, changed } => render_effort(*effort, *changed),
         Reply::Mode { mode, changed: true } => format!("Switched to mode {}", mode.word()),
         Reply::Mode { mode, changed: false } => format!("Mode {}", mode.word()),
         Reply::Agents(agents) => lines(agents.iter().map(|agent| tree_line(agent, view))),
@@ -118,6 +120,23 @@ fn render_inbox(inbox: &Inbox) -> String {
         (false, more) => text.push_str(&format!("\n  ({more} more)")),
     }
     text
+}
+
+fn render_effort(effort: Option<Effort>, changed: bool) -> String {
+    match (effort, changed) {
+        (Some(effort), true) => format!("Effort set to {}", effort.word()),
+        (Some(effort), false) => format!("Effort {}", effort.word()),
+        (None, true) => "Effort set to the provider's default".to_owned(),
+        (None, false) => "Effort: the provider's default".to_owned(),
+    }
+}
+
+/// Says how long a model thought.
+pub fn render_thought(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("Thought for {} s", seconds.max(1)),
+        seconds => format!("Thought for {} min {} s", seconds / 60, seconds % 60),
+    }
 }
 
 fn render_model(model: &ModelChoice) -> String {

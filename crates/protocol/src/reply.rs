@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ikigai_conversation::{AgentId, MailId, Message, Mode, SessionId, Time};
+use ikigai_conversation::{AgentId, Effort, MailId, Message, Mode, SessionId, Time};
 use serde::Serialize;
 
 use crate::agents::AgentSummary;
@@ -50,6 +50,13 @@ pub enum Reply {
     Killed(Vec<AgentId>),
     /// The model that answers.
     Model(ModelChoice),
+    /// How long the model thinks.
+    Effort {
+        /// The effort in force from the next request on; `None` if the provider decides.
+        effort: Option<Effort>,
+        /// Whether the command changed it.
+        changed: bool,
+    },
     /// The mode.
     Mode {
         /// The mode in force from the next call on.

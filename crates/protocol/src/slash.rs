@@ -2,7 +2,7 @@
 
 use ikigai_conversation::Mode;
 
-use crate::command::Command;
+use crate::command::{Command, EffortChoice};
 use crate::error::CommandError;
 use crate::usage::UsageBy;
 
@@ -35,6 +35,10 @@ pub const SLASH_COMMANDS: &[(&str, &str)] = &[
     ("export", "Write the conversation to FILE.md or FILE.jsonl"),
     ("tools", "List the tools that the agent has"),
     ("mode", "Show the mode, or change it: /mode read, /mode work, /mode full"),
+    (
+        "effort",
+        "Show how long the model thinks, or change it: /effort off, low, medium, high, default",
+    ),
     ("undo", "Undo file changes from your last message"),
     ("redo", "Redo what the last /undo undid"),
     ("usage", "Show the tokens used and their cost; also /usage agent, /usage day"),
@@ -64,6 +68,10 @@ impl SlashCommand {
             "exit" | "quit" => return Ok(SlashCommand::Exit),
             "clear" => Command::Clear,
             "model" => Command::Model { name: optional() },
+            "effort" => {
+                let parse = |word: String| parse_effort(&word);
+                Command::Effort { effort: optional().map(parse).transpose()? }
+            }
             "mail" => Command::Mail { line: rest.to_owned() },
             "fork" => Command::Fork { prompt: optional() },
             "agents" => Command::Agents,
@@ -107,6 +115,15 @@ fn parse_mode(word: &str) -> Result<Mode, CommandError> {
 
 fn parse_by(word: &str) -> Result<UsageBy, CommandError> {
     UsageBy::parse(word).ok_or_else(|| usage_error("/usage [message|agent|model|session|day]"))
+}
+
+fn parse_effort(word: &str) -> Result<EffortChoice, CommandError> {
+    EffortChoice::parse(word).ok_or_else(|| {
+        let shown: String = word.chars().take(64).collect();
+        CommandError::Usage(format!(
+            "There is no effort '{shown}'. It is off, low, medium, high or default: /effort high"
+        ))
+    })
 }
 
 fn usage_error(usage: &str) -> CommandError {
@@ -178,6 +195,13 @@ mod tests {
         check("/model", Ok(Command::Model { name: None }));
         check("/fork  fix it ", Ok(Command::Fork { prompt: Some("fix it".to_owned()) }));
         check("/mode full", Ok(Command::Mode { mode: Some(Mode::Full) }));
+        let high = EffortChoice::Effort(ikigai_conversation::Effort::High);
+        check("/effort", Ok(Command::Effort { effort: None }));
+        check("/effort high", Ok(Command::Effort { effort: Some(high) }));
+        check("/effort default", Ok(Command::Effort { effort: Some(EffortChoice::Default) }));
+        let efforts =
+            "There is no effort 'max'. It is off, low, medium, high or default: /effort high";
+        check("/effort max", Err(efforts));
         check("/agent", Err("Usage: /agent ID. /agents lists all agents"));
         check("/usage", Ok(Command::Usage { by: UsageBy::Message }));
         check("/usage day", Ok(Command::Usage { by: UsageBy::Day }));

@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use ikigai_conversation::{
-    Approval, Body, Message, MessageId, ResultState, Time, ToolCall, ToolCallId, ToolResult,
+    Approval, Body, Message, MessageId, ResultState, THINKING_LIMIT, Time, ToolCall, ToolCallId,
+    ToolResult,
 };
 
 use crate::RECALLED;
 use crate::block::{
     Block, BlockChange, BlockContent, BlockId, CallBlock, CallChange, CallEnd, NoticeTone,
-    Visibility, apply,
+    ThoughtChange, Visibility, apply,
 };
 use crate::event::{EventKind, StopReason, TurnEnd};
 
@@ -26,6 +27,8 @@ pub struct TranscriptReducer {
     next: i64,
     /// The answer that is streaming.
     streaming: Option<Streaming>,
+    /// The block with what the model thinks, and how many more bytes it takes.
+    thinking: Option<(BlockId, usize)>,
     /// Calls without a result, in order.
     open: Vec<OpenCall>,
     /// Results whose calls are not known, until the log is recalled.
@@ -65,12 +68,18 @@ impl TranscriptReducer {
         match event {
             EventKind::Message(message) => self.message(message),
             EventKind::TextDelta(delta) => vec![self.stream(delta)],
-            EventKind::Retry { .. } => self.discard_stream().into_iter().collect(),
+            EventKind::ThinkingDelta(delta) => self.think(delta).into_iter().collect(),
+            EventKind::Retry { .. } => {
+                let thinking = self.thinking.take().map(|(block, _)| BlockChange::Removed(block));
+                thinking.into_iter().chain(self.discard_stream()).collect()
+            }
             EventKind::ApprovalRequested(request) => {
                 self.change_call(&request.call.tool_call_id, CallChange::Asked)
             }
             EventKind::MailHeld => vec![self.notice(NoticeTone::Warning, MAIL_HELD)],
-            EventKind::Warning(text) => vec![self.notice(NoticeTone::Warning, text)],
+            EventKind::EffortRefused(label) => {
+                vec![self.notice(NoticeTone::Warning, &effort_refused(label))]
+            }
             EventKind::InputRejected(text) => {
                 vec![self.notice(NoticeTone::Warning, &input_rejected(text))]
             }
@@ -100,8 +109,12 @@ impl TranscriptReducer {
         };
         match &message.body {
             Body::User => one(self, BlockContent::Said(content.to_owned())),
-            Body::Assistant(_) => self.end_answer(id, content),
-            Body::ToolCall(call) => self.open_call(message, call),
+            Body::Assistant(_) => {
+                self.end_thought(message).into_iter().chain(self.end_answer(id, content)).collect()
+            }
+            Body::ToolCall(call) => {
+                self.end_thought(message).into_iter().chain(self.open_call(message, call)).collect()
+            }
             Body::ToolResult(result) => self.close_call(message, result),
             Body::Approval(approval) => self.answer_call(message, approval),
             Body::Notification(_) => one(self, BlockContent::Notification(content.to_owned())),
@@ -147,12 +160,14 @@ impl TranscriptReducer {
     /// This process no longer runs the agent, or its turn has ended: what is open stays as it is.
     pub fn stop(&mut self) -> Vec<BlockChange> {
         let streaming = self.streaming.take();
-        let hidden = streaming.map(|streaming| BlockChange::Hidden(streaming.block));
+        let thinking = self.thinking.take().map(|(block, _)| block);
+        let hidden = thinking.into_iter().chain(streaming.map(|streaming| streaming.block));
+        let hidden = hidden.map(BlockChange::Hidden);
         let open = std::mem::take(&mut self.open);
         let unfinished = open
             .into_iter()
             .map(|open| BlockChange::Call { block: open.block, change: CallChange::Unfinished });
-        hidden.into_iter().chain(unfinished).collect()
+        hidden.chain(unfinished).collect()
     }
 
     /// Folds the part of the log before the first message that is known. The log may reach further.
@@ -217,6 +232,44 @@ impl TranscriptReducer {
         let block = BlockId(self.next);
         self.streaming = Some(Streaming { block, text: delta.to_owned() });
         self.push(None, BlockContent::Answer(delta.to_owned()))
+    }
+
+    /// Adds to what the model thinks, as much as the log keeps.
+    fn think(&mut self, delta: &str) -> Option<BlockChange> {
+        let room = self.thinking.map_or(THINKING_LIMIT, |(_, room)| room);
+        let kept = delta.floor_char_boundary(room);
+        let left = if kept < delta.len() { 0 } else { room - kept };
+        let text = delta[..kept].to_owned();
+        match &mut self.thinking {
+            Some((_, room)) if text.is_empty() => {
+                *room = left;
+                None
+            }
+            Some((block, room)) => {
+                *room = left;
+                Some(BlockChange::Thought { block: *block, change: ThoughtChange::More(text) })
+            }
+            None => {
+                self.thinking = Some((BlockId(self.next), left));
+                Some(self.push(None, BlockContent::Thought { text, duration: None }))
+            }
+        }
+    }
+
+    /// The thought that a response starts with is in the log.
+    fn end_thought(&mut self, message: &Message) -> Option<BlockChange> {
+        let (text, duration) = message.thought()?;
+        let id = message.id;
+        Some(match self.thinking.take() {
+            Some((block, _)) => {
+                let change = ThoughtChange::Ended { message: id, duration };
+                BlockChange::Thought { block, change }
+            }
+            None => {
+                let (text, duration) = (text.to_owned(), Some(duration));
+                self.push(Some(id), BlockContent::Thought { text, duration })
+            }
+        })
     }
 
     fn discard_stream(&mut self) -> Option<BlockChange> {
@@ -315,7 +368,7 @@ fn turn_end_notice(turn: &TurnEnd) -> Option<(NoticeTone, String)> {
         StopReason::Stop if turn.text.trim().is_empty() => {
             (NoticeTone::Warning, "the model had nothing to say")
         }
-        StopReason::Stop => return None,
+        StopReason::Stop | StopReason::Call => return None,
         StopReason::Length => {
             (NoticeTone::Warning, "the answer was cut at the model's limit of tokens")
         }
@@ -328,6 +381,11 @@ fn turn_end_notice(turn: &TurnEnd) -> Option<(NoticeTone, String)> {
         StopReason::Error => (NoticeTone::Fault, error.unwrap_or("the turn failed")),
     };
     Some((tone, text.to_owned()))
+}
+
+/// Says that a model refused the effort.
+pub fn effort_refused(label: &str) -> String {
+    format!("{label} refused the effort, so it is used without one (/effort changes it)")
 }
 
 /// Says that a message was rejected because too many are queued.
@@ -383,7 +441,8 @@ mod tests {
             NewMessage::mark(Some("here".to_owned())),
             NewMessage::user("hidden"),
             NewMessage::rewind(MessageId::new(9).unwrap(), None),
-            NewMessage::assistant("Fixed.", response()),
+            NewMessage::assistant("Fixed.", response())
+                .with_thinking("So that was it.".to_owned(), Duration::from_secs(6)),
             NewMessage::interrupted(None),
         ];
         (1..).zip(new).map(|(id, new)| message(id, new)).collect()
@@ -394,9 +453,14 @@ mod tests {
         let mut events = Vec::new();
         for message in log {
             if let Body::Assistant(_) = message.body {
+                events.push(EventKind::ThinkingDelta("voided".to_owned()));
                 events.push(EventKind::TextDelta("voided".to_owned()));
                 let (reason, delay) = ("overloaded".to_owned(), Duration::ZERO);
                 events.push(EventKind::Retry { attempt: 1, reason, delay });
+                if let Some((thought, _)) = message.thought() {
+                    let pieces = [&thought[..4], &thought[4..]];
+                    events.extend(pieces.map(|text| EventKind::ThinkingDelta(text.to_owned())));
+                }
                 let (first, rest) = message.content.split_at(3);
                 events.extend([first, rest].map(|text| EventKind::TextDelta(text.to_owned())));
             }
@@ -433,7 +497,7 @@ mod tests {
         let live = fold(&mut TranscriptReducer::default(), &events(&log));
         let resumed = TranscriptReducer::default().recall(&log).blocks;
         assert_eq!(shown(&live), shown(&resumed));
-        assert_eq!(live.len(), 10);
+        assert_eq!(live.len(), 11);
         // Wherever the log is recalled in the middle of the work, the whole is the same.
         for at in 0..=log.len() {
             for known in at..=log.len() {

@@ -1,6 +1,7 @@
 //! Anthropic's Messages format.
 
 mod decode;
+mod effort;
 mod encode;
 mod thinking;
 

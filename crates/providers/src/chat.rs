@@ -8,6 +8,7 @@ mod extras;
 mod object_end;
 mod reasoning;
 
+pub(crate) use encode::openai_effort;
 pub(crate) use extras::rename_calls;
 
 use crate::provider::{Decode, Provider};
@@ -18,10 +19,10 @@ use crate::request::Request;
 ///
 /// ```
 /// use ikigai_conversation::Seen;
-/// use ikigai_providers::{ChatCompletions, Provider, Request, ToolUse};
+/// use ikigai_providers::{ChatCompletions, Provider, Request};
 ///
 /// let view = [Seen::System("Be brief."), Seen::User("Hello")];
-/// let request = Request { model: "m", origin: "", view: &view, tools: &[], tool_use: ToolUse::Auto };
+/// let request = Request::without_tools("m", "", &view);
 /// let body = String::from_utf8(ChatCompletions.encode(&request)).unwrap();
 /// let messages = r#"[{"role":"system","content":"Be brief."},{"role":"user","content":"Hello"}]"#;
 /// assert!(body.ends_with(&format!(r#""messages":{messages}}}"#)));

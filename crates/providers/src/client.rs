@@ -21,7 +21,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use tokio::time::timeout;
 
 use crate::fault::{Category, Fault};
-use crate::provider::Provider;
+use crate::provider::{Delta, Provider};
 use crate::request::Request;
 use crate::response::Response;
 use crate::retry::Retries;
@@ -60,9 +60,9 @@ pub enum Progress<'a> {
     Sending,
     /// The attempt was refused, or reached no server: nothing is billed for it.
     Refused,
-    /// More text of the response.
-    Text(&'a str),
-    /// The request failed and is retried after the delay. Discard all text so far.
+    /// More of the response.
+    Delta(Delta<'a>),
+    /// The request failed and is retried after the delay. Discard everything so far.
     Retry {
         /// The number of the retry, from 1.
         attempt: u32,
@@ -205,15 +205,15 @@ impl Client {
         let mut decode = self.provider.decode();
         let mut events = SseDecoder::default();
         let mut room = STREAM_LIMIT;
-        let mut on_text = |text: &str| on(Progress::Text(text));
+        let mut on_delta = |delta: Delta<'_>| on(Progress::Delta(delta));
         let mut on_chunk = |chunk: &[u8]| {
             room = room.checked_sub(chunk.len()).ok_or_else(transport_fault::too_long)?;
-            events.feed(chunk, &mut |event| decode.event(event.name, event.data, &mut on_text))?;
+            events.feed(chunk, &mut |event| decode.event(event.name, event.data, &mut on_delta))?;
             Ok(if decode.is_over() { Rest::Ignored } else { Rest::Needed })
         };
         let arrived = each_chunk(answer, self.shown(), self.limits, &mut on_chunk).await;
         let ended = arrived.and_then(|()| {
-            events.finish(&mut |event| decode.event(event.name, event.data, &mut on_text))
+            events.finish(&mut |event| decode.event(event.name, event.data, &mut on_delta))
         });
         match ended {
             Ok(()) => decode.finish(),
@@ -233,7 +233,7 @@ impl Client {
     ) -> Result<Response, Fault> {
         let body = read_document(answer, self.shown(), self.limits, DOCUMENT_LIMIT).await?;
         let mut decode = self.provider.decode();
-        decode.whole(&body, &mut |text| on(Progress::Text(text)))?;
+        decode.whole(&body, &mut |delta| on(Progress::Delta(delta)))?;
         decode.finish()
     }
 

@@ -70,7 +70,7 @@ pub use google::Google;
 pub use model_facts::{KnownFacts, Lookup, ModelFacts};
 pub use price_table::Service;
 pub use prices::{Prices, Rates};
-pub use provider::{Decode, Provider};
+pub use provider::{Decode, Delta, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};
 pub use responses::Responses;

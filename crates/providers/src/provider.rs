@@ -29,9 +29,20 @@ pub trait Provider: fmt::Debug + Send + Sync {
     }
 }
 
+/// A piece of a response as it arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delta<'a> {
+    /// Text of the answer.
+    Text(&'a str),
+    /// What the model thinks before it answers, as far as the provider shows it. It is not part of
+    /// the answer.
+    Thinking(&'a str),
+}
+
 /// Decodes one response as it arrives.
 pub trait Decode: Send {
-    /// Handles the next event of a stream. `on_text` receives its text.
+    /// Handles the next event of a stream. `on_delta` receives its text and
+    /// thinking.
     ///
     /// # Errors
     /// If the server reports an error in the stream, or the event is malformed.
@@ -39,14 +50,14 @@ pub trait Decode: Send {
         &mut self,
         event: Option<&str>,
         data: &str,
-        on_text: &mut dyn FnMut(&str),
+        on_delta: &mut dyn FnMut(Delta<'_>),
     ) -> Result<(), Fault>;
 
     /// Handles a whole response, from a server that did not stream although it was asked to.
     ///
     /// # Errors
     /// As for [`event`](Decode::event).
-    fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault>;
+    fn whole(&mut self, body: &[u8], on_delta: &mut dyn FnMut(Delta<'_>)) -> Result<(), Fault>;
 
     /// Whether the response is complete. Later events can be ignored.
     fn is_over(&self) -> bool {

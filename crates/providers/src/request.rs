@@ -1,6 +1,6 @@
 //! A request to a model, in no provider's format.
 
-use ikigai_conversation::Seen;
+use ikigai_conversation::{Effort, Seen};
 use serde_json::Value;
 
 /// A request to a model: for an agent's turn, or beside it, such as for a summary or a title.
@@ -27,12 +27,14 @@ pub struct Request<'a> {
     pub tools: &'a [Tool],
     /// Whether the model may call them.
     pub tool_use: ToolUse,
+    /// How long the model thinks, if the provider does not decide.
+    pub effort: Option<Effort>,
 }
 
 impl<'a> Request<'a> {
     /// A request that offers no tools.
     pub fn without_tools(model: &'a str, origin: &'a str, view: &'a [Seen<'a>]) -> Request<'a> {
-        Request { model, origin, view, tools: &[], tool_use: ToolUse::None }
+        Request { model, origin, view, tools: &[], tool_use: ToolUse::None, effort: None }
     }
 }
 

@@ -4,10 +4,11 @@ use serde_json::Value;
 
 use crate::fault::{Category, Fault};
 use crate::json::parse;
+use crate::provider::Delta;
 use crate::response::Stop;
 
-/// Receives the text of a response as it arrives.
-pub(crate) type OnText<'a> = dyn FnMut(&str) + 'a;
+/// Receives the text and the thinking of a response as they arrive.
+pub(crate) type OnDelta<'a> = dyn FnMut(Delta<'_>) + 'a;
 
 /// How far the stream has come.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Helpers for the tests of all wire formats.
 
 use ikigai_conversation::{AgentId, Extras, Log, Message, MessageId, NewMessage, ResponseId, Time};
-use ikigai_conversation::{Body, ToolCallId};
+use ikigai_conversation::{Body, Effort, ToolCallId};
 use serde_json::json;
 
 use crate::fault::{Category, Fault};
-use crate::provider::Provider;
+use crate::provider::{Delta, Provider};
 use crate::request::{Request, Tool, ToolUse};
 use crate::response::{Call, Response, Stop, Tokens};
 
@@ -69,8 +69,20 @@ pub(crate) fn sent_for(
     log: &[Message],
 ) -> String {
     let view = Log::new(log).view();
-    let request = Request { model, origin: "", view: &view, tools, tool_use };
+    let request = Request { model, origin: "", view: &view, tools, tool_use, effort: None };
     String::from_utf8(provider.encode(&request)).unwrap()
+}
+
+/// What a request with this effort has at its end that a request without one does not have.
+#[track_caller]
+pub(crate) fn sent_for_effort(provider: &dyn Provider, model: &str, effort: Effort) -> String {
+    let log = messages("0/", 1, [NewMessage::user("hi")]);
+    let view = Log::new(&log).view();
+    let request = Request::without_tools(model, "", &view);
+    let [without, with] = [None, Some(effort)]
+        .map(|effort| String::from_utf8(provider.encode(&Request { effort, ..request })).unwrap());
+    let without = without.strip_suffix('}').unwrap();
+    with.strip_prefix(without).unwrap().strip_suffix('}').unwrap().to_owned()
 }
 
 /// The rest of a body, starting with `"field":`.
@@ -86,18 +98,39 @@ pub(crate) fn received(
     let mut decoder = provider.decode();
     let mut text = String::new();
     for data in events {
-        if let Err(fault) = decoder.event(None, data, &mut |piece| text.push_str(piece)) {
+        if let Err(fault) = decoder.event(None, data, &mut |delta| add_text(&mut text, delta)) {
             return (Err(fault), text);
         }
     }
     (decoder.finish(), text)
 }
 
+fn add_text(text: &mut String, delta: Delta<'_>) {
+    match delta {
+        Delta::Text(piece) => text.push_str(piece),
+        Delta::Thinking(_) => {}
+    }
+}
+
+/// The thinking that was passed on with these events.
+pub(crate) fn thought(provider: &dyn Provider, events: &[&str]) -> String {
+    let mut decoder = provider.decode();
+    let mut thinking = String::new();
+    for data in events {
+        let mut on_delta = |delta: Delta<'_>| match delta {
+            Delta::Text(_) => {}
+            Delta::Thinking(piece) => thinking.push_str(piece),
+        };
+        decoder.event(None, data, &mut on_delta).unwrap();
+    }
+    thinking
+}
+
 /// The response to a body that was not streamed.
 pub(crate) fn received_whole(provider: &dyn Provider, body: &str) -> Result<Response, Fault> {
     let mut decoder = provider.decode();
     let mut text = String::new();
-    decoder.whole(body.as_bytes(), &mut |piece| text.push_str(piece))?;
+    decoder.whole(body.as_bytes(), &mut |delta| add_text(&mut text, delta))?;
     let response = decoder.finish()?;
     assert_eq!(text, response.text, "the text that was passed on is the response's");
     Ok(response)

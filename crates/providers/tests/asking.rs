@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Log, Message, MessageId, NewMessage, Time};
 use ikigai_providers::{
-    Anthropic, ChatCompletions, Client, Endpoint, Fault, Limits, Progress, Provider, Request,
-    Response, Secret,
+    Anthropic, ChatCompletions, Client, Delta, Endpoint, Fault, Limits, Progress, Provider,
+    Request, Response, Secret,
 };
 use ikigai_testkit::ModelServer;
 
@@ -46,13 +46,15 @@ pub(crate) fn client_of(provider: Arc<dyn Provider>, base_url: String, limits: L
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     Text(String),
+    Thinking(String),
     Retry { attempt: u32, fault: Fault, delay: Duration },
 }
 
 impl Said {
     fn of(progress: Progress<'_>) -> Option<Said> {
         match progress {
-            Progress::Text(text) => Some(Said::Text(text.to_owned())),
+            Progress::Delta(Delta::Text(text)) => Some(Said::Text(text.to_owned())),
+            Progress::Delta(Delta::Thinking(text)) => Some(Said::Thinking(text.to_owned())),
             Progress::Retry { attempt, fault, delay } => {
                 Some(Said::Retry { attempt, fault: fault.clone(), delay })
             }
@@ -69,7 +71,7 @@ pub(crate) async fn lost_attempts(client: &Client) -> u32 {
     let mut on_progress = |progress: Progress<'_>| match progress {
         Progress::Sending => lost += 1,
         Progress::Refused => lost -= 1,
-        Progress::Text(_) | Progress::Retry { .. } => {}
+        Progress::Delta(_) | Progress::Retry { .. } => {}
     };
     let answered = client.ask(&request, &mut on_progress).await.is_ok();
     lost - u32::from(answered)
@@ -97,14 +99,14 @@ pub(crate) fn valid_text(said: &[Said]) -> String {
     let valid = &said[since.map_or(0, |place| place + 1)..];
     let texts = valid.iter().filter_map(|said| match said {
         Said::Text(text) => Some(text.as_str()),
-        Said::Retry { .. } => None,
+        Said::Thinking(_) | Said::Retry { .. } => None,
     });
     texts.collect()
 }
 
 pub(crate) fn retries(said: &[Said]) -> Vec<&Fault> {
     let retries = said.iter().filter_map(|said| match said {
-        Said::Text(_) => None,
+        Said::Text(_) | Said::Thinking(_) => None,
         Said::Retry { fault, .. } => Some(fault),
     });
     retries.collect()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ikigai_providers::{ChatCompletions, Provider};
+use ikigai_providers::{ChatCompletions, Delta, Provider};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
@@ -74,7 +74,11 @@ proptest! {
         let mut decode = ChatCompletions.decode();
         let mut text = String::new();
         let faults = events.iter().filter_map(|event| {
-            decode.event(None, event, &mut |piece| text.push_str(piece)).err()
+            decode.event(None, event, &mut |delta| {
+                if let Delta::Text(piece) = delta {
+                    text.push_str(piece);
+                }
+            }).err()
         });
         // Callers stop at the first fault. Here the decoder gets the rest as
         // well, and must not panic.

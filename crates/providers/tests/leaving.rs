@@ -54,8 +54,14 @@ async fn dropping_a_request_between_attempts_ends_the_retries() {
 async fn ask_and_notify(client: &Client, retrying: &Notify) {
     let log = question();
     let view = Log::new(&log).view();
-    let request =
-        Request { model: "m", origin: "", view: &view, tools: &[], tool_use: ToolUse::Auto };
+    let request = Request {
+        model: "m",
+        origin: "",
+        view: &view,
+        tools: &[],
+        tool_use: ToolUse::Auto,
+        effort: None,
+    };
     let mut on = |progress: Progress<'_>| {
         if let Progress::Retry { .. } = progress {
             retrying.notify_one();

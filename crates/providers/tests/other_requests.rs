@@ -1,7 +1,7 @@
 //! Properties of all requests in Anthropic's, Google's and the Responses format, whatever the log
 //! contains.
 
-use ikigai_conversation::{Log, Message, Seen};
+use ikigai_conversation::{Effort, Log, Message, Seen};
 use ikigai_providers::{Anthropic, Google, Provider, Request, Responses, Tool, ToolUse};
 use ikigai_testkit::strict;
 use proptest::prelude::*;
@@ -52,7 +52,8 @@ impl Format {
             description: "Find files".to_owned(),
             parameters: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}),
         }];
-        let request = Request { model: self.model, origin: "", view, tools: &tools, tool_use };
+        let request =
+            Request { model: self.model, origin: "", view, tools: &tools, tool_use, effort: None };
         String::from_utf8(self.provider.encode(&request)).unwrap()
     }
 
@@ -86,6 +87,22 @@ impl Format {
 
 fn any_tool_use() -> impl Strategy<Value = ToolUse> {
     select(vec![ToolUse::Auto, ToolUse::None])
+}
+
+#[test]
+fn a_request_with_an_effort_is_one_that_servers_take() {
+    for format in [ANTHROPIC, GOOGLE, RESPONSES] {
+        for model in [format.model, "claude-sonnet-4-5", "gemini-2.5-pro"] {
+            for effort in Effort::ALL.map(Some) {
+                let request = Request {
+                    effort,
+                    ..Request::without_tools(model, "", &[Seen::System("p"), Seen::User("hi")])
+                };
+                let body = serde_json::from_slice(&format.provider.encode(&request)).unwrap();
+                assert_eq!((format.judge)(&body), Ok(()), "{body}");
+            }
+        }
+    }
 }
 
 proptest! {

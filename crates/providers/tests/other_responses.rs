@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use ikigai_conversation::{AgentId, Body, Log, Message, MessageId, NewMessage, ResponseId, Time};
-use ikigai_providers::{Anthropic, Google, Provider, Request, Response, Responses, ToolUse};
+use ikigai_providers::{Anthropic, Delta, Google, Provider, Request, Response, Responses, ToolUse};
 use ikigai_testkit::strict;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -101,7 +101,11 @@ fn check(
     for event in &events {
         // Callers stop at the first fault. Here the decoder gets the rest as
         // well, and must not panic.
-        let _ = decoder.event(None, &event.to_string(), &mut |piece| passed_on += piece.len());
+        let _ = decoder.event(None, &event.to_string(), &mut |delta| {
+            if let Delta::Text(piece) = delta {
+                passed_on += piece.len();
+            }
+        });
     }
     let Ok(response) = decoder.finish() else { return Ok(()) };
     prop_assert_eq!(response.text.len(), passed_on);
@@ -110,8 +114,14 @@ fn check(
     let log = log_with(&response);
     let view = Log::new(&log).view();
     for model in ["claude-opus-5-5", "gemini-3.8-flash", "gpt-5.6", "a"] {
-        let request =
-            Request { model, origin: "", view: &view, tools: &[], tool_use: ToolUse::Auto };
+        let request = Request {
+            model,
+            origin: "",
+            view: &view,
+            tools: &[],
+            tool_use: ToolUse::Auto,
+            effort: None,
+        };
         let body = serde_json::from_slice(&provider.encode(&request)).unwrap();
         judge(&body).map_err(|rule| TestCaseError::fail(format!("{rule}: {body}")))?;
     }

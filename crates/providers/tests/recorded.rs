@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ikigai_providers::{
-    Anthropic, ChatCompletions, Fault, Google, Provider, Response, Responses, SseDecoder,
+    Anthropic, ChatCompletions, Delta, Fault, Google, Provider, Response, Responses, SseDecoder,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -40,7 +40,13 @@ impl Recorded {
     /// The response to the recording if its body arrives in pieces of these sizes.
     fn outcome(&self, sizes: &[usize]) -> Value {
         match self.response(sizes) {
-            Ok(response) => show(&response),
+            Ok((response, thinking)) => {
+                let mut shown = show(&response);
+                if !thinking.is_empty() {
+                    shown["thinking"] = Value::from(thinking);
+                }
+                shown
+            }
             Err(fault) => {
                 let category = format!("{:?}", fault.category);
                 json!({"fault": {"category": category, "message": fault.message}})
@@ -48,16 +54,20 @@ impl Recorded {
         }
     }
 
-    fn response(&self, sizes: &[usize]) -> Result<Response, Fault> {
+    /// The response, and the thinking that was passed on meanwhile.
+    fn response(&self, sizes: &[usize]) -> Result<(Response, String), Fault> {
         if self.status != 200 {
             return Err(Fault::from_status(self.status, &self.body, None));
         }
         let mut decode = self.provider().decode();
-        let mut text = String::new();
-        let mut on_text = |piece: &str| text.push_str(piece);
+        let (mut text, mut thinking) = (String::new(), String::new());
+        let mut on_delta = |delta: Delta<'_>| match delta {
+            Delta::Text(piece) => text.push_str(piece),
+            Delta::Thinking(piece) => thinking.push_str(piece),
+        };
         if self.is_stream {
             let mut on_event = |event: ikigai_providers::SseEvent<'_>| {
-                decode.event(event.name, event.data, &mut on_text)
+                decode.event(event.name, event.data, &mut on_delta)
             };
             let mut events = SseDecoder::default();
             for chunk in chunks(&self.body, sizes) {
@@ -65,11 +75,11 @@ impl Recorded {
             }
             events.finish(&mut on_event)?;
         } else {
-            decode.whole(&self.body, &mut on_text)?;
+            decode.whole(&self.body, &mut on_delta)?;
         }
         let response = decode.finish()?;
         assert_eq!(text, response.text, "the text that was passed on is the response's");
-        Ok(response)
+        Ok((response, thinking))
     }
 
     fn expected(&self) -> Value {
@@ -153,10 +163,10 @@ proptest! {
             if recorded.status != 200 || !recorded.is_stream || recorded.body.is_empty() {
                 continue;
             }
-            let Ok(whole) = recorded.response(&[usize::MAX]) else { continue };
+            let Ok((whole, _)) = recorded.response(&[usize::MAX]) else { continue };
             recorded.body.truncate(place.index(recorded.body.len()));
             match recorded.response(&[usize::MAX]) {
-                Ok(cut) => {
+                Ok((cut, _)) => {
                     prop_assert_eq!((cut.text, cut.calls, cut.stop), (whole.text, whole.calls, whole.stop));
                 }
                 Err(fault) => prop_assert!(fault.category.is_transient(), "{:?}: {fault}", recorded.path),

@@ -27,6 +27,7 @@ pub(crate) enum Activity {
 pub(crate) enum Phase {
     /// The model has not started to answer yet.
     Waiting,
+    Thinking,
     Answering,
     /// A tool runs; the call as a line.
     Tool(String),
@@ -51,7 +52,9 @@ impl Activity {
             Activity::Idle => AgentState::Idle,
             Activity::Busy { phase: Phase::Tool(_), .. } => AgentState::Tool,
             Activity::Busy { phase: Phase::Asking, .. } => AgentState::Asking,
-            Activity::Busy { phase: Phase::Waiting | Phase::Answering, .. } => AgentState::Waiting,
+            Activity::Busy {
+                phase: Phase::Waiting | Phase::Thinking | Phase::Answering, ..
+            } => AgentState::Waiting,
             Activity::Busy { phase: Phase::Retry { .. } | Phase::Database(_), .. } => {
                 AgentState::Waiting
             }
@@ -79,6 +82,7 @@ impl Activity {
             SPINNER[(elapsed.as_millis() / SPINNER_INTERVAL.as_millis()) as usize % SPINNER.len()];
         let (text, style) = match phase {
             Phase::Waiting => (format!("waiting for {model}"), DIM),
+            Phase::Thinking => (format!("{model} thinks"), DIM),
             Phase::Answering => (format!("{model} answers"), DIM),
             Phase::Tool(call) => (call.clone(), DIM),
             Phase::Asking => ("waiting for your answer".to_owned(), WARNING),
@@ -93,6 +97,7 @@ impl Activity {
             // The question shows the keys for the answer.
             Phase::Asking => format!(" · {elapsed}"),
             Phase::Waiting
+            | Phase::Thinking
             | Phase::Answering
             | Phase::Tool(_)
             | Phase::Retry { .. }

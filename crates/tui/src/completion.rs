@@ -88,6 +88,7 @@ fn argument(command: &str, first: Option<&str>, second: Option<&str>) -> Option<
         ("mail", Some("send"), None) => Some(Kind::Agent),
         ("mode", None, _) => Some(Kind::Words(&["read", "work", "full"])),
         ("usage", None, _) => Some(Kind::Words(&["message", "agent", "model", "session", "day"])),
+        ("effort", None, _) => Some(Kind::Words(&["off", "low", "medium", "high", "default"])),
         ("model", None, _) => Some(Kind::Listed(Listing::Models)),
         ("rewind", None, _) => Some(Kind::Mark),
         ("export", None, _) => Some(Kind::Listed(Listing::Files)),

@@ -69,7 +69,7 @@ impl Waiting {
 fn output_bytes(update: &Update) -> usize {
     let Update::Event(Event { kind, .. }) = update else { return 0 };
     match kind {
-        EventKind::TextDelta(text) => text.len(),
+        EventKind::TextDelta(text) | EventKind::ThinkingDelta(text) => text.len(),
         EventKind::Message(Message { content, body, .. }) => match body {
             Body::Assistant(_) => content.len(),
             Body::ToolCall(call) => content.len() + call.arguments.len(),
@@ -82,8 +82,8 @@ fn output_bytes(update: &Update) -> usize {
         // The end of a turn contains its answer, but only this event says that the turn has ended.
         EventKind::TurnEnded(_) => 0,
         EventKind::TurnStarted(_) | EventKind::Retry { .. } | EventKind::ApprovalRequested(_) => 0,
-        EventKind::DatabaseUnavailable(_) | EventKind::MailHeld | EventKind::Warning(_) => 0,
-        EventKind::InputRejected(_) | EventKind::AgentLost(_) => 0,
+        EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => 0,
+        EventKind::InputRejected(_) | EventKind::AgentLost(_) | EventKind::EffortRefused(_) => 0,
     }
 }
 

@@ -118,7 +118,8 @@ impl Pane {
                 let text = format!("{reason}; waiting");
                 self.transcript.add(BlockContent::notice(NoticeTone::Warning, text));
             }
-            EventKind::MailHeld | EventKind::Warning(_) => {}
+            EventKind::ThinkingDelta(_) => self.activity.set_phase(Phase::Thinking, now),
+            EventKind::MailHeld | EventKind::EffortRefused(_) => {}
             EventKind::InputRejected(text) => self.restore_input(&text),
             EventKind::TurnEnded(turn) => return Some(self.end(&turn)),
             EventKind::AgentLost(_) => {

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ikigai_conversation::{Body, Message, MessageId};
 use ikigai_protocol::{
-    Block, BlockChange, BlockContent, BlockId, CallChange, EventKind, Recalled, TranscriptReducer,
-    Visibility,
+    Block, BlockChange, BlockContent, BlockId, CallChange, EventKind, Recalled, ThoughtChange,
+    TranscriptReducer, Visibility,
 };
 
 use parts::{Part, Parts};
@@ -127,6 +127,7 @@ impl Transcript {
             BlockChange::Added(block) => self.push_block(block),
             BlockChange::Extended { block, text } => self.extend(block, &text),
             BlockChange::Logged { block, message } => self.log_answer(block, message),
+            BlockChange::Thought { block, change } => self.change_thought(block, change),
             BlockChange::Call { block, change } => self.change_call(block, change),
             BlockChange::Removed(block) => self.remove(block),
             BlockChange::Hidden(block) => {
@@ -212,6 +213,20 @@ impl Transcript {
         let after = piece.bytes;
         self.bytes = self.bytes + after - before;
         self.bound();
+    }
+
+    fn change_thought(&mut self, block: BlockId, change: ThoughtChange) {
+        let Some(piece) = self.pieces_of(block).next() else { return };
+        let before = piece.bytes;
+        if let ThoughtChange::Ended { message, .. } = change {
+            piece.message = Some(message);
+        }
+        if let Content::Block(BlockContent::Thought { text, duration }) = &mut piece.content {
+            change.apply(text, duration);
+        }
+        piece.refresh();
+        let after = piece.bytes;
+        self.bytes = self.bytes + after - before;
     }
 
     fn remove(&mut self, block: BlockId) {

@@ -9,6 +9,10 @@ use crate::team::Member;
 
 /// An input of the screen.
 #[derive(Debug, Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "most updates are events: a box for each would cost more than the room in the others"
+)]
 pub enum Update {
     /// An event of an agent that this process runs.
     Event(Event),

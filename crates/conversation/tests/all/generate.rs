@@ -83,11 +83,17 @@ pub(super) fn any_body() -> impl Strategy<Value = Body> {
 }
 
 fn any_visible_body() -> impl Strategy<Value = Body> {
-    let assistant = (any_response(), any_extras())
-        .prop_map(|(response, extras)| Body::Assistant(Assistant { response, extras }));
+    let thinking = || option::of((any_text(), any::<u64>()));
+    let assistant =
+        (any_response(), any_extras(), thinking()).prop_map(|(response, extras, thinking)| {
+            let (thinking, thinking_ms) = thinking.unzip();
+            Body::Assistant(Assistant { response, extras, thinking, thinking_ms })
+        });
     let shown = option::of((any_text(), any_text()));
-    let call = (any_call_id(), any_text(), any_text(), any_response(), any_extras(), shown)
-        .prop_map(|(tool_call_id, name, arguments, response, extras, shown)| {
+    let call = (any_call_id(), any_text(), any_text(), any_response(), any_extras(), shown);
+    let call = (call, thinking()).prop_map(
+        |((tool_call_id, name, arguments, response, extras, shown), thinking)| {
+            let (thinking, thinking_ms) = thinking.unzip();
             let effects = shown.as_ref().map(|_| vec![EffectKind::Read, EffectKind::Unknown]);
             let shown = shown.map(|(verb, subject)| CallSummary { verb, subject });
             Body::ToolCall(ToolCall {
@@ -96,10 +102,13 @@ fn any_visible_body() -> impl Strategy<Value = Body> {
                 arguments,
                 response,
                 extras,
+                thinking,
+                thinking_ms,
                 effects,
                 shown,
             })
-        });
+        },
+    );
     let flags = (any::<bool>(), any::<bool>());
     let result = (any_call_id(), any_text(), any_text(), flags, option::of(any_shown())).prop_map(
         |(tool_call_id, name, output, (success, ends_turn), shown)| {

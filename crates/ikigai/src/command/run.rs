@@ -64,7 +64,9 @@ pub(crate) fn run(environment: Environment, arguments: &RunArguments) -> anyhow:
     // Do not wait for a file tool that is stuck in a system call.
     runtime.shutdown_background();
     Ok(match stop? {
-        StopReason::Stop | StopReason::Length | StopReason::ToolLimit => Exit::Done,
+        StopReason::Stop | StopReason::Call | StopReason::Length | StopReason::ToolLimit => {
+            Exit::Done
+        }
         StopReason::Interrupted => Exit::Interrupted,
         StopReason::Error => Exit::Failed,
     })

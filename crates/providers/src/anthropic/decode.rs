@@ -6,10 +6,10 @@ use super::thinking::{FORMAT, ThinkingBlock};
 use crate::bounds::Bounds;
 use crate::fault::Fault;
 use crate::json::parse;
-use crate::provider::Decode;
+use crate::provider::{Decode, Delta};
 use crate::response::{Call, Response, Stop, Tokens};
 use crate::stored_blocks::{PlacedBlock, StoredBlocks};
-use crate::stream::{OnText, Progress, read_event, wrong_format};
+use crate::stream::{OnDelta, Progress, read_event, wrong_format};
 use crate::unique_ids::UniqueIds;
 
 /// The name of the format in errors.
@@ -64,10 +64,10 @@ impl Decode for Decoder {
         &mut self,
         event: Option<&str>,
         data: &str,
-        on_text: &mut dyn FnMut(&str),
+        on_delta: &mut dyn FnMut(Delta<'_>),
     ) -> Result<(), Fault> {
         let Some((name, data)) = read_event(event, data)? else { return Ok(()) };
-        let is_known = self.known_event(&name, &data, on_text)?;
+        let is_known = self.known_event(&name, &data, on_delta)?;
         self.progress.advance(is_known);
         if name == "message_stop" {
             self.progress = Progress::Ended;
@@ -79,7 +79,7 @@ impl Decode for Decoder {
         self.progress == Progress::Ended
     }
 
-    fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
+    fn whole(&mut self, body: &[u8], on_delta: &mut dyn FnMut(Delta<'_>)) -> Result<(), Fault> {
         let message = parse(body)?;
         if message["error"].is_object() {
             return Err(Fault::from_error(None, &message));
@@ -89,7 +89,7 @@ impl Decode for Decoder {
         };
         self.message(&message);
         for block in content {
-            self.start_block(None, block, on_text)?;
+            self.start_block(None, block, on_delta)?;
         }
         self.progress = Progress::Ended;
         Ok(())
@@ -107,13 +107,13 @@ impl Decoder {
         &mut self,
         name: &str,
         data: &Value,
-        on_text: &mut OnText<'_>,
+        on_delta: &mut OnDelta<'_>,
     ) -> Result<bool, Fault> {
         let index = data["index"].as_u64();
         match name {
             "message_start" => self.message(&data["message"]),
-            "content_block_start" => self.start_block(index, &data["content_block"], on_text)?,
-            "content_block_delta" => self.grow_block(index, &data["delta"], on_text)?,
+            "content_block_start" => self.start_block(index, &data["content_block"], on_delta)?,
+            "content_block_delta" => self.grow_block(index, &data["delta"], on_delta)?,
             "message_delta" => {
                 self.stop_because(&data["delta"]);
                 self.count(&data["usage"]);
@@ -158,15 +158,17 @@ impl Decoder {
         &mut self,
         index: Option<u64>,
         block: &Value,
-        on_text: &mut OnText<'_>,
+        on_delta: &mut OnDelta<'_>,
     ) -> Result<(), Fault> {
         self.bounds.add_part()?;
         let content = Content::of(block);
         self.bounds.add_bytes(content.bytes())?;
-        if let Content::Text(text) = &content
-            && !text.is_empty()
-        {
-            on_text(text);
+        match &content {
+            Content::Text(text) if !text.is_empty() => on_delta(Delta::Text(text)),
+            Content::Thinking(ThinkingBlock::Thinking { thinking, .. }) if !thinking.is_empty() => {
+                on_delta(Delta::Thinking(thinking));
+            }
+            Content::Text(_) | Content::Thinking(_) | Content::Call { .. } | Content::Ignored => {}
         }
         self.blocks.push(Block { index, content });
         Ok(())
@@ -176,7 +178,7 @@ impl Decoder {
         &mut self,
         index: Option<u64>,
         delta: &Value,
-        on_text: &mut OnText<'_>,
+        on_delta: &mut OnDelta<'_>,
     ) -> Result<(), Fault> {
         let position = self.blocks.iter().rposition(|block| block.index == index);
         let Some(content) = position.map(|position| &mut self.blocks[position].content) else {
@@ -186,7 +188,7 @@ impl Decoder {
             (Some("text_delta"), Content::Text(text)) => {
                 let piece = delta["text"].as_str().unwrap_or_default();
                 if !piece.is_empty() {
-                    on_text(piece);
+                    on_delta(Delta::Text(piece));
                 }
                 (text, piece)
             }
@@ -196,7 +198,13 @@ impl Decoder {
             (
                 Some("thinking_delta"),
                 Content::Thinking(ThinkingBlock::Thinking { thinking, .. }),
-            ) => (thinking, delta["thinking"].as_str().unwrap_or_default()),
+            ) => {
+                let piece = delta["thinking"].as_str().unwrap_or_default();
+                if !piece.is_empty() {
+                    on_delta(Delta::Thinking(piece));
+                }
+                (thinking, piece)
+            }
             (
                 Some("signature_delta"),
                 Content::Thinking(ThinkingBlock::Thinking { signature, .. }),

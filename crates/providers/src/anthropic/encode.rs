@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::effort::{OutputConfig, Thinking};
 use super::thinking::{ThinkingBlock, thinking};
 use crate::call_ids::{CallIds, IdRule};
 use crate::entries::{Answer, Entry, entries, is_blank};
@@ -43,12 +44,14 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
             ToolUse::None if !request.tools.is_empty() => Some(ToolChoice::None),
             ToolUse::None | ToolUse::Auto => None,
         },
+        thinking: request.effort.map(|effort| Thinking::of(effort, request.model)),
+        output_config: request.effort.and_then(|effort| OutputConfig::of(effort, request.model)),
     })
 }
 
 /// The maximum length of a response. The API requires the number, and
 /// refuses one above the model's limit.
-fn max_tokens(model: &str) -> u32 {
+pub(super) fn max_tokens(model: &str) -> u32 {
     // Gateways write a dot where the API has a hyphen.
     let model = model.replace('.', "-");
     let is_one_of = |families: &[&str]| families.iter().any(|family| model.contains(family));
@@ -80,6 +83,10 @@ struct Body<'a> {
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<ToolChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
 }
 
 #[derive(Serialize)]

@@ -114,6 +114,15 @@ impl<'a> Part<'a> {
     pub(super) fn function_call(&self) -> Option<Function<'a>> {
         serde_json::from_str(self.function_call?.get()).ok()
     }
+
+    /// What the model thinks. Servers that send several of these fields repeat the same text.
+    pub(super) fn thinking(&self) -> Option<Cow<'a, str>> {
+        let plain = [self.reasoning_content, self.reasoning].into_iter().flatten();
+        let plain = plain.filter_map(text_of).find(|text| !text.is_empty());
+        plain
+            .or_else(|| self.reasoning_details.and_then(details_of))
+            .or_else(|| self.content.and_then(thinking_of))
+    }
 }
 
 /// The text of a string, or of a number: some servers use numbers as ids.
@@ -136,6 +145,28 @@ pub(super) fn content_of(json: &RawValue) -> Option<Cow<'_, str>> {
     let is_text = |part: &&Value| matches!(part["type"].as_str(), Some("text") | None);
     let texts = parts.iter().filter(is_text).filter_map(|part| part["text"].as_str());
     Some(texts.collect::<String>().into())
+}
+
+/// The text of OpenRouter's `reasoning_details`.
+fn details_of<'a>(json: &RawValue) -> Option<Cow<'a, str>> {
+    let details: Vec<Value> = serde_json::from_str(json.get()).ok()?;
+    let text =
+        |detail: &Value| detail["text"].as_str().or(detail["summary"].as_str()).map(str::to_owned);
+    joined(details.iter().filter_map(text))
+}
+
+/// The thinking in a list of parts, as Mistral sends it.
+fn thinking_of<'a>(json: &RawValue) -> Option<Cow<'a, str>> {
+    if !json.get().starts_with('[') {
+        return None;
+    }
+    let parts: Vec<Value> = serde_json::from_str(json.get()).ok()?;
+    let thinking = parts.iter().filter_map(|part| part["thinking"].as_array()).flatten();
+    joined(thinking.filter_map(|part| part["text"].as_str().map(str::to_owned)))
+}
+
+fn joined<'a>(texts: impl Iterator<Item = String>) -> Option<Cow<'a, str>> {
+    Some(texts.collect::<String>()).filter(|text| !text.is_empty()).map(Cow::Owned)
 }
 
 /// The JSON of a call's arguments: most servers send it as a string, some as an object.

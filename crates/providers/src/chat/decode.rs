@@ -9,9 +9,9 @@ use super::extras::ChatExtras;
 use super::reasoning::Reasoning;
 use crate::bounds::Bounds;
 use crate::fault::{Category, Fault};
-use crate::provider::Decode;
+use crate::provider::{Decode, Delta};
 use crate::response::{Response, Stop, Tokens};
-use crate::stream::OnText;
+use crate::stream::OnDelta;
 
 /// Assembles one response.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Decode for Decoder {
         &mut self,
         event: Option<&str>,
         data: &str,
-        on_text: &mut dyn FnMut(&str),
+        on_delta: &mut dyn FnMut(Delta<'_>),
     ) -> Result<(), Fault> {
         let data = data.trim();
         if self.end.is_done || data.is_empty() {
@@ -71,16 +71,16 @@ impl Decode for Decoder {
         if chunk.is_error() {
             return Err(error_of(data));
         }
-        self.chunk(&chunk, on_text)
+        self.chunk(&chunk, on_delta)
     }
 
-    fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
+    fn whole(&mut self, body: &[u8], on_delta: &mut dyn FnMut(Delta<'_>)) -> Result<(), Fault> {
         let body = String::from_utf8_lossy(body);
         let chunk = Chunk::parse(&body)?;
         if chunk.is_error() {
             return Err(error_of(&body));
         }
-        self.chunk(&chunk, on_text)?;
+        self.chunk(&chunk, on_delta)?;
         self.end.is_done = true;
         if self.progress == Progress::Answered { Ok(()) } else { Err(no_chat()) }
     }
@@ -109,7 +109,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn chunk(&mut self, chunk: &Chunk<'_>, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+    fn chunk(&mut self, chunk: &Chunk<'_>, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         self.count(chunk.usage);
         let Some(choices) = &chunk.choices else {
             let is_known = chunk.usage.is_some();
@@ -119,7 +119,7 @@ impl Decoder {
         self.advance(Progress::Begun);
         // Requests only ask for one.
         match choices.first() {
-            Some(choice) => self.choice(choice, on_text),
+            Some(choice) => self.choice(choice, on_delta),
             None => Ok(()),
         }
     }
@@ -128,14 +128,14 @@ impl Decoder {
         self.progress = self.progress.max(progress);
     }
 
-    fn choice(&mut self, choice: &Choice<'_>, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+    fn choice(&mut self, choice: &Choice<'_>, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         self.advance(Progress::Answered);
         self.count(choice.usage);
         if let Some(error) = choice.error {
             return Err(error_of(error.get()));
         }
         if let Some(part) = choice.part() {
-            self.part(part, on_text)?;
+            self.part(part, on_delta)?;
         }
         let reason = choice.finish_reason.and_then(text_of);
         self.end.is_hinted = reason.as_deref() == Some("");
@@ -145,9 +145,9 @@ impl Decoder {
         }
     }
 
-    fn part(&mut self, part: &Part<'_>, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+    fn part(&mut self, part: &Part<'_>, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         for json in [part.content, part.refusal].into_iter().flatten() {
-            self.add_text(&content_of(json).unwrap_or_default(), on_text)?;
+            self.add_text(&content_of(json).unwrap_or_default(), on_delta)?;
         }
         if let Some(text) = part.reasoning_content.and_then(text_of) {
             self.reasoning.add_content(&text);
@@ -158,6 +158,9 @@ impl Decoder {
         if let Some(json) = part.reasoning_details {
             self.reasoning.add_details(json);
         }
+        if let Some(thinking) = part.thinking() {
+            on_delta(Delta::Thinking(&thinking));
+        }
         for call in part.tool_calls.iter().flatten() {
             self.calls.add(call, &mut self.bounds)?;
         }
@@ -167,13 +170,13 @@ impl Decoder {
         }
     }
 
-    fn add_text(&mut self, text: &str, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+    fn add_text(&mut self, text: &str, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         if text.is_empty() {
             return Ok(());
         }
         self.bounds.add_bytes(text.len())?;
         self.text.push_str(text);
-        on_text(text);
+        on_delta(Delta::Text(text));
         Ok(())
     }
 
@@ -244,7 +247,7 @@ mod tests {
 
     use super::*;
     use crate::chat::ChatCompletions;
-    use crate::testing::{extras, received, received_whole};
+    use crate::testing::{extras, received, received_whole, thought};
 
     fn said(text: &str) -> String {
         json!({"choices": [{"delta": {"content": text}, "finish_reason": null}]}).to_string()
@@ -267,6 +270,23 @@ mod tests {
             assert_eq!(text, response.text, "the text that was passed on is the response's");
         }
         response
+    }
+
+    #[test]
+    fn thinking_is_passed_on_once_whatever_its_field_is_called() {
+        let delta = |delta: serde_json::Value| json!({"choices": [{"delta": delta}]}).to_string();
+        let details =
+            json!([{"type": "reasoning.text", "text": "b"}, {"summary": "c"}, {"data": "x"}]);
+        let parts = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "d"}]}]);
+        let events = [
+            delta(json!({"reasoning_content": "a", "content": null})),
+            delta(json!({"reasoning": "b", "reasoning_details": details})),
+            delta(json!({"reasoning": "", "reasoning_details": details})),
+            delta(json!({"content": parts})),
+            delta(json!({"content": "hi", "reasoning_content": 7})),
+        ];
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        assert_eq!(thought(&ChatCompletions, &events), "abbcd7");
     }
 
     #[track_caller]

@@ -4,7 +4,7 @@
 //! change. So a request is a prefix of the next one, and a long log costs no more than its bytes.
 //! Whatever can change between two requests comes after the messages.
 
-use ikigai_conversation::ToolCall;
+use ikigai_conversation::{Effort, ToolCall};
 use serde::Serialize;
 use serde_json::json;
 
@@ -36,8 +36,19 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     if request.tool_use == ToolUse::None && !request.tools.is_empty() {
         body.raw(r#","tool_choice":"none""#);
     }
+    if let Some(effort) = request.effort {
+        body.field("reasoning_effort", &format!("{:?}", openai_effort(effort)));
+    }
     body.raw("}");
     body.bytes
+}
+
+/// The name that OpenAI gave an effort.
+pub(crate) fn openai_effort(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Off => "none",
+        Effort::Low | Effort::Medium | Effort::High => effort.word(),
+    }
 }
 
 fn describe(tool: &Tool) -> serde_json::Value {
@@ -197,6 +208,7 @@ mod tests {
     use crate::chat::ChatCompletions;
     use crate::testing::{
         answer, call, extras, from_field, glob_tool, messages, result, sent, sent_for,
+        sent_for_effort,
     };
 
     /// The messages that are sent for a log, one per line.
@@ -222,6 +234,14 @@ mod tests {
             send(&[glob_tool()], ToolUse::None),
             format!(r#"{head}{tools}{messages},"tool_choice":"none"}}"#)
         );
+    }
+
+    #[test]
+    fn an_effort_is_the_last_field() {
+        for (effort, name) in Effort::ALL.into_iter().zip(["none", "low", "medium", "high"]) {
+            let expected = format!(r#","reasoning_effort":"{name}""#);
+            assert_eq!(sent_for_effort(&ChatCompletions, "m", effort), expected);
+        }
     }
 
     #[test]

@@ -7,10 +7,10 @@ use crate::bounds::Bounds;
 use crate::entries::is_blank;
 use crate::fault::{Category, Fault};
 use crate::json::parse;
-use crate::provider::Decode;
+use crate::provider::{Decode, Delta};
 use crate::response::{Call, Response, Stop, Tokens};
 use crate::stored_blocks::{PlacedBlock, StoredBlocks};
-use crate::stream::{OnText, Progress, read_data};
+use crate::stream::{OnDelta, Progress, read_data};
 use crate::unique_ids::UniqueIds;
 
 /// Assembles one response.
@@ -31,19 +31,19 @@ impl Decode for Decoder {
         &mut self,
         _: Option<&str>,
         data: &str,
-        on_text: &mut dyn FnMut(&str),
+        on_delta: &mut dyn FnMut(Delta<'_>),
     ) -> Result<(), Fault> {
         match read_data(data)? {
-            Some(chunk) => self.chunk(&chunk, on_text),
+            Some(chunk) => self.chunk(&chunk, on_delta),
             None => Ok(()),
         }
     }
 
-    fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
+    fn whole(&mut self, body: &[u8], on_delta: &mut dyn FnMut(Delta<'_>)) -> Result<(), Fault> {
         match parse(body)? {
             // The form of a stream without `alt=sse`.
-            Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.chunk(chunk, on_text)),
-            chunk => self.chunk(&chunk, on_text),
+            Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.chunk(chunk, on_delta)),
+            chunk => self.chunk(&chunk, on_delta),
         }
     }
 
@@ -54,7 +54,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn chunk(&mut self, chunk: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+    fn chunk(&mut self, chunk: &Value, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         if !chunk["error"].is_null() {
             return Err(Fault::from_error(None, chunk));
         }
@@ -67,21 +67,23 @@ impl Decoder {
         let candidate = &chunk["candidates"][0];
         let parts = candidate["content"]["parts"].as_array();
         for part in parts.map(Vec::as_slice).unwrap_or_default() {
-            self.part(part, on_text)?;
+            self.part(part, on_delta)?;
         }
         self.stop_because(candidate)
     }
 
-    fn part(&mut self, part: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+    fn part(&mut self, part: &Value, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         // A summary of the model's thoughts, which is not part of the answer.
         if part["thought"] == true {
+            let thinking = part["text"].as_str().filter(|text| !text.is_empty());
+            thinking.into_iter().for_each(|text| on_delta(Delta::Thinking(text)));
             return Ok(());
         }
         let signature = part["thoughtSignature"].as_str().filter(|text| !is_blank(text));
         if part["functionCall"].is_object() {
             self.call(&part["functionCall"], signature)
         } else if let Some(text) = part["text"].as_str() {
-            self.say(text, signature, on_text)
+            self.say(text, signature, on_delta)
         } else {
             Ok(())
         }
@@ -91,7 +93,7 @@ impl Decoder {
         &mut self,
         text: &str,
         signature: Option<&str>,
-        on_text: &mut OnText<'_>,
+        on_delta: &mut OnDelta<'_>,
     ) -> Result<(), Fault> {
         self.bounds.add_bytes(text.len())?;
         if let Some(signature) = signature {
@@ -99,7 +101,7 @@ impl Decoder {
         }
         self.text.push_str(text);
         if !text.is_empty() {
-            on_text(text);
+            on_delta(Delta::Text(text));
         }
         if signature.is_some() {
             self.mark(Mark::End, 0)?;

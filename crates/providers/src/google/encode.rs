@@ -1,6 +1,6 @@
 //! Encodes a `generateContent` request.
 
-use ikigai_conversation::ToolCall;
+use ikigai_conversation::{Effort, ToolCall};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -42,7 +42,31 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
             }
             ToolUse::None | ToolUse::Auto => None,
         },
+        generation_config: request
+            .effort
+            .map(|effort| json!({ "thinkingConfig": thinking_config(request.model, effort) })),
     })
+}
+
+/// Models since Gemini 3 have levels, older ones a number of tokens. Requests with the other field
+/// are refused.
+fn thinking_config(model: &str, effort: Effort) -> Value {
+    let is_shown = effort != Effort::Off;
+    if is_since_3(model) {
+        let level = match effort {
+            Effort::Off => "minimal",
+            Effort::Low | Effort::Medium | Effort::High => effort.word(),
+        };
+        return json!({ "thinkingLevel": level, "includeThoughts": is_shown });
+    }
+    let budget = match effort {
+        Effort::Off => 0,
+        Effort::Low => 2_048,
+        Effort::Medium => 8_192,
+        // The most that all of them accept.
+        Effort::High => 24_576,
+    };
+    json!({ "thinkingBudget": budget, "includeThoughts": is_shown })
 }
 
 #[derive(Serialize)]
@@ -55,6 +79,8 @@ struct Body<'a> {
     contents: Vec<Content>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_config: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -211,7 +237,7 @@ impl<'a> Contents<'a> {
 
     /// The placeholder for a missing signature. Only the first call of a response needs one.
     fn stand_in(&self, is_first_call: bool) -> Option<String> {
-        (is_first_call && wants_signatures(self.model)).then(|| NO_SIGNATURE.to_owned())
+        (is_first_call && is_since_3(self.model)).then(|| NO_SIGNATURE.to_owned())
     }
 
     fn call(&mut self, call: &ToolCall, thought_signature: Option<String>) -> Part {
@@ -233,9 +259,9 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// Whether a model refuses calls without a signature: every Gemini since version 3. A name without
-/// a number stands for the latest.
-fn wants_signatures(model: &str) -> bool {
+/// Whether a model is a Gemini since version 3, which refuses calls without a signature. A name
+/// without a number stands for the latest.
+fn is_since_3(model: &str) -> bool {
     let Some((_, version)) = model.rsplit_once("gemini-") else { return false };
     !version.starts_with(['1', '2'])
 }
@@ -256,6 +282,7 @@ mod tests {
     use crate::google::Google;
     use crate::testing::{
         answer, call, extras, from_field, glob_tool, messages, result, sent, sent_for,
+        sent_for_effort,
     };
 
     #[track_caller]
@@ -394,6 +421,27 @@ mod tests {
             let news =
                 [hi(), answer("ok", "r1").with_extras(extras(signed)), NewMessage::user("so?")];
             assert_eq!(sent(&Google, "m", &[], news), expected, "{signed}");
+        }
+    }
+
+    #[test]
+    fn an_effort_is_a_budget_or_a_level_at_the_end() {
+        let sent = |model, effort| sent_for_effort(&Google, model, effort);
+        let config = |field: &str, value: &str, is_shown: bool| {
+            let config = format!(r#"{{"{field}":{value},"includeThoughts":{is_shown}}}"#);
+            format!(r#","generationConfig":{{"thinkingConfig":{config}}}"#)
+        };
+        for (effort, budget, level) in [
+            (Effort::Off, "0", r#""minimal""#),
+            (Effort::Low, "2048", r#""low""#),
+            (Effort::Medium, "8192", r#""medium""#),
+            (Effort::High, "24576", r#""high""#),
+        ] {
+            let is_shown = effort != Effort::Off;
+            let budget = config("thinkingBudget", budget, is_shown);
+            assert_eq!(sent("gemini-2.5-flash", effort), budget);
+            let level = config("thinkingLevel", level, is_shown);
+            assert_eq!(sent("gemini-3-pro-preview", effort), level);
         }
     }
 }

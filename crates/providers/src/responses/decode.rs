@@ -7,10 +7,10 @@ use super::items::{FORMAT, Mark};
 use crate::bounds::Bounds;
 use crate::fault::Fault;
 use crate::json::parse;
-use crate::provider::Decode;
+use crate::provider::{Decode, Delta};
 use crate::response::{Call, Response, Stop, Tokens};
 use crate::stored_blocks::{PlacedBlock, StoredBlocks};
-use crate::stream::{OnText, Progress, read_event, wrong_format};
+use crate::stream::{OnDelta, Progress, read_event, wrong_format};
 use crate::unique_ids::UniqueIds;
 
 /// The name of the format in errors.
@@ -26,6 +26,8 @@ pub(super) struct Decoder {
     /// Set by the final event.
     stop: Option<Stop>,
     tokens: Option<Tokens>,
+    /// The item and the part of it that the last thinking belongs to.
+    thinking: Option<(Option<u64>, Option<u64>)>,
     bounds: Bounds,
 }
 
@@ -46,14 +48,14 @@ impl Decode for Decoder {
         &mut self,
         event: Option<&str>,
         data: &str,
-        on_text: &mut dyn FnMut(&str),
+        on_delta: &mut dyn FnMut(Delta<'_>),
     ) -> Result<(), Fault> {
         let Some((name, data)) = read_event(event, data)? else { return Ok(()) };
         self.progress.advance(name.starts_with("response."));
-        self.known_event(&name, &data, on_text)
+        self.known_event(&name, &data, on_delta)
     }
 
-    fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
+    fn whole(&mut self, body: &[u8], on_delta: &mut dyn FnMut(Delta<'_>)) -> Result<(), Fault> {
         let response = parse(body)?;
         if !response["output"].is_array() {
             let is_error = !response["error"].is_null();
@@ -64,7 +66,7 @@ impl Decode for Decoder {
             });
         }
         self.progress = Progress::Started;
-        self.end("", &response, on_text)
+        self.end("", &response, on_delta)
     }
 
     fn finish(self: Box<Self>) -> Result<Response, Fault> {
@@ -78,28 +80,33 @@ impl Decoder {
         &mut self,
         name: &str,
         data: &Value,
-        on_text: &mut OnText<'_>,
+        on_delta: &mut OnDelta<'_>,
     ) -> Result<(), Fault> {
         match name {
             "response.created" => {
                 self.model = data["response"]["model"].as_str().map(str::to_owned);
                 Ok(())
             }
-            "response.output_item.added" => self.begin_item(data, on_text),
+            "response.output_item.added" => self.begin_item(data, on_delta),
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.grow_text(data, on_text)
+                self.grow_text(data, on_delta)
+            }
+            // Some models show a summary of their reasoning, others the reasoning itself.
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.think(data, on_delta);
+                Ok(())
             }
             "response.function_call_arguments.delta" => self.grow_arguments(data),
             "response.function_call_arguments.done" => self.set_arguments(data),
-            "response.output_item.done" => self.end_item(data, on_text),
+            "response.output_item.done" => self.end_item(data, on_delta),
             "response.completed" | "response.incomplete" | "response.failed" => {
-                self.end(name, &data["response"], on_text)
+                self.end(name, &data["response"], on_delta)
             }
             _ => Ok(()),
         }
     }
 
-    fn begin_item(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+    fn begin_item(&mut self, data: &Value, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         self.bounds.add_part()?;
         let is_done = data["type"] != "response.output_item.added";
         let item = &data["item"];
@@ -108,12 +115,40 @@ impl Decoder {
         if let Content::Message { text, .. } = &content
             && !text.is_empty()
         {
-            on_text(text);
+            on_delta(Delta::Text(text));
         }
         let id = item["id"].as_str().map(str::to_owned);
         let index = data["output_index"].as_u64();
+        if is_done {
+            self.think_at_once(&content, index, on_delta);
+        }
         self.items.push(Item { index, id, content, is_done });
         Ok(())
+    }
+
+    /// Passes on a piece of thinking. Parts of it are separated by a blank line.
+    fn think(&mut self, data: &Value, on_delta: &mut OnDelta<'_>) {
+        let Some(piece) = data["delta"].as_str().filter(|piece| !piece.is_empty()) else { return };
+        let part = data["summary_index"].as_u64().or(data["content_index"].as_u64());
+        let place = (data["output_index"].as_u64(), part);
+        if self.thinking.replace(place).is_some_and(|last| last != place) {
+            on_delta(Delta::Thinking("\n\n"));
+        }
+        on_delta(Delta::Thinking(piece));
+    }
+
+    /// Passes on the whole summary of an item that did not stream it.
+    fn think_at_once(&mut self, item: &Content, index: Option<u64>, on_delta: &mut OnDelta<'_>) {
+        let Content::Reasoning(reasoning) = item else { return };
+        if self.thinking.is_some_and(|(streamed, _)| streamed == index) {
+            return;
+        }
+        for part in reasoning.summary.iter().filter(|part| !part.text.is_empty()) {
+            if self.thinking.replace((index, None)).is_some() {
+                on_delta(Delta::Thinking("\n\n"));
+            }
+            on_delta(Delta::Thinking(&part.text));
+        }
     }
 
     /// The item that an event is about. If the event does not say, the last open one of its type.
@@ -128,7 +163,7 @@ impl Decoder {
         self.items.iter().rposition(|item| is_of_sort(&item.content) && is_meant(item))
     }
 
-    fn grow_text(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+    fn grow_text(&mut self, data: &Value, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         let Some(delta) = data["delta"].as_str().filter(|delta| !delta.is_empty()) else {
             return Ok(());
         };
@@ -147,7 +182,7 @@ impl Decoder {
         };
         if let Content::Message { text, .. } = &mut self.items[position].content {
             text.push_str(delta);
-            on_text(delta);
+            on_delta(Delta::Text(delta));
         }
         Ok(())
     }
@@ -177,16 +212,17 @@ impl Decoder {
     }
 
     /// Handles the final state of an item, which contains more than its pieces.
-    fn end_item(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+    fn end_item(&mut self, data: &Value, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         let done = Content::of(&data["item"]);
         let Some(position) = self.position(data, done.sort()) else {
-            return self.begin_item(data, on_text);
+            return self.begin_item(data, on_delta);
         };
+        self.think_at_once(&done, self.items[position].index, on_delta);
         self.items[position].is_done = true;
         let so_far = &mut self.items[position].content;
         self.bounds.add_bytes(done.bytes().saturating_sub(so_far.bytes()))?;
         if let Some(text) = so_far.complete(done) {
-            on_text(text);
+            on_delta(Delta::Text(text));
         }
         Ok(())
     }
@@ -196,7 +232,7 @@ impl Decoder {
         &mut self,
         event: &str,
         response: &Value,
-        on_text: &mut OnText<'_>,
+        on_delta: &mut OnDelta<'_>,
     ) -> Result<(), Fault> {
         let status = response["status"].as_str().unwrap_or_default();
         if event == "response.failed" || status == "failed" || response["error"].is_object() {
@@ -210,7 +246,7 @@ impl Decoder {
             && let Some(output) = response["output"].as_array()
         {
             for item in output {
-                self.begin_item(&serde_json::json!({ "item": item }), on_text)?;
+                self.begin_item(&serde_json::json!({ "item": item }), on_delta)?;
             }
         }
         self.tokens = tokens(&response["usage"]).or(self.tokens);
@@ -283,7 +319,7 @@ mod tests {
     use crate::fault::Category;
     use crate::responses::Responses;
     use crate::testing::{
-        check_fault, check_response, complete, extras, received_call, received_whole,
+        check_fault, check_response, complete, extras, received_call, received_whole, thought,
     };
 
     const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","model":"gpt-5-2025-08-07","output":[]}}"#;
@@ -303,6 +339,22 @@ mod tests {
         check_response(&Responses, &[CREATED, MESSAGE, MESSAGE_DONE, COMPLETED], &plain("hi"));
         check_response(&Responses, &[CREATED, MESSAGE_DONE, COMPLETED], &plain("hi"));
         check_response(&Responses, &[CREATED, HI, HI, COMPLETED, "[DONE]"], &plain("hihi"));
+    }
+
+    #[test]
+    fn a_summary_is_thinking_streamed_or_not() {
+        let delta = |part: u64, text: &str| {
+            format!(
+                r#"{{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":{part},"delta":"{text}"}}"#
+            )
+        };
+        let done = r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1","encrypted_content":"x","summary":[{"type":"summary_text","text":"ab"},{"type":"summary_text","text":"c"}]}}"#;
+        let streamed = [delta(0, "a"), delta(0, "b"), delta(1, "c")];
+        let events: Vec<&str> = streamed.iter().map(String::as_str).chain([done]).collect();
+        assert_eq!(thought(&Responses, &events), "ab\n\nc");
+        assert_eq!(thought(&Responses, &[CREATED, done]), "ab\n\nc");
+        let plain = r#"{"type":"response.reasoning_text.delta","output_index":0,"content_index":0,"delta":"hm"}"#;
+        assert_eq!(thought(&Responses, &[CREATED, plain]), "hm");
     }
 
     #[test]

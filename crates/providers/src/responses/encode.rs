@@ -1,11 +1,12 @@
 //! Encodes a Responses request.
 
-use ikigai_conversation::ToolCall;
+use ikigai_conversation::{Effort, ToolCall};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::items::{Mark, Reasoning, marks};
 use crate::call_ids::{CallIds, IdRule};
+use crate::chat::openai_effort;
 use crate::entries::{Answer, Entry, entries, is_blank, prompt};
 use crate::json::body;
 use crate::request::{Request, Tool, ToolUse};
@@ -32,6 +33,7 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
             ToolUse::None if !request.tools.is_empty() => Some("none"),
             ToolUse::None | ToolUse::Auto => None,
         },
+        reasoning: request.effort.map(Thinking::of),
     })
 }
 
@@ -61,6 +63,26 @@ struct Body<'a> {
     input: Vec<Item<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Thinking>,
+}
+
+#[derive(Serialize)]
+struct Thinking {
+    effort: &'static str,
+    /// Without it the API shows nothing of the reasoning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
+}
+
+impl Thinking {
+    fn of(effort: Effort) -> Thinking {
+        let summary = match effort {
+            Effort::Off => None,
+            Effort::Low | Effort::Medium | Effort::High => Some("auto"),
+        };
+        Thinking { effort: openai_effort(effort), summary }
+    }
 }
 
 #[derive(Serialize)]
@@ -192,6 +214,7 @@ mod tests {
     use crate::responses::Responses;
     use crate::testing::{
         answer, call, extras, from_field, glob_tool, messages, result, sent, sent_for,
+        sent_for_effort,
     };
 
     #[track_caller]
@@ -214,6 +237,18 @@ mod tests {
             body,
             r#"{"model":"gpt-5","store":false,"stream":true,"include":["reasoning.encrypted_content"],"instructions":"Be brief.","tools":[{"type":"function","name":"glob","description":"Find files","parameters":{"type":"object","properties":{"pattern":{"type":"string"}}},"strict":false}],"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"[You are agent 0/]\n\nhi"}]}]}"#
         );
+    }
+
+    #[test]
+    fn an_effort_is_the_last_field() {
+        let sent = |effort| sent_for_effort(&Responses, "gpt-5", effort);
+        assert_eq!(sent(Effort::Off), r#","reasoning":{"effort":"none"}"#);
+        for (effort, name) in
+            [(Effort::Low, "low"), (Effort::Medium, "medium"), (Effort::High, "high")]
+        {
+            let expected = format!(r#","reasoning":{{"effort":"{name}","summary":"auto"}}"#);
+            assert_eq!(sent(effort), expected);
+        }
     }
 
     #[test]

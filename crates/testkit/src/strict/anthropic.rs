@@ -11,7 +11,8 @@ use super::rules::{Verdict, distinct, ensure, fields, list, name, object, text, 
 /// # Errors
 /// Why the API would refuse it.
 pub fn check(body: &Value) -> Result<(), String> {
-    let optional = ["stream", "cache_control", "system", "tools", "tool_choice", "thinking"];
+    let optional =
+        ["stream", "cache_control", "system", "tools", "tool_choice", "thinking", "output_config"];
     let fields = fields(body, "the request", &["model", "max_tokens", "messages"], &optional)?;
     visible(&body["model"], "model")?;
     ensure(body["max_tokens"].as_u64().is_some_and(|most| most > 0), || "max_tokens".to_owned())?;
@@ -26,8 +27,29 @@ pub fn check(body: &Value) -> Result<(), String> {
         let is_known = matches!(choice["type"].as_str(), Some("auto" | "any" | "none"));
         ensure(is_known, || format!("tool_choice {choice}"))?;
     }
+    check_thinking(body)?;
     ensure(marks(body)? <= 4, || "more than four cache marks".to_owned())?;
     check_messages(list(&body["messages"], "messages")?)
+}
+
+/// A budget is smaller than the limit of the answer, and an effort is only for adaptive thinking.
+fn check_thinking(body: &Value) -> Verdict {
+    let (thinking, effort) = (&body["thinking"], &body["output_config"]["effort"]);
+    let is_adaptive = thinking["type"] == "adaptive";
+    let is_known = match thinking["type"].as_str() {
+        None | Some("disabled" | "adaptive") => thinking["budget_tokens"].is_null(),
+        Some("enabled") => {
+            let budget = thinking["budget_tokens"].as_u64().unwrap_or_default();
+            budget >= 1_024 && body["max_tokens"].as_u64().is_some_and(|most| budget < most)
+        }
+        Some(_) => false,
+    };
+    ensure(is_known, || format!("thinking {thinking}"))?;
+    let is_known = match effort.as_str() {
+        None => body.get("output_config").is_none(),
+        Some(effort) => is_adaptive && ["low", "medium", "high"].contains(&effort),
+    };
+    ensure(is_known, || format!("output_config {}", body["output_config"]))
 }
 
 fn check_tools(tools: &[Value]) -> Verdict {

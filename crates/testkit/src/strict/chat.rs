@@ -15,7 +15,15 @@ pub fn check(body: &Value) -> Result<(), String> {
     let body = object(body, "the body")?;
     only(
         body,
-        &["model", "stream", "stream_options", "tools", "messages", "tool_choice"],
+        &[
+            "model",
+            "stream",
+            "stream_options",
+            "tools",
+            "messages",
+            "tool_choice",
+            "reasoning_effort",
+        ],
         "the body",
     )?;
     filled(body, "model", "the body")?;
@@ -24,6 +32,10 @@ pub fn check(body: &Value) -> Result<(), String> {
         || body.get("stream_options") != Some(&stream_options)
     {
         return Err("the response is not streamed with its usage".to_owned());
+    }
+    match body.get("reasoning_effort").map(Value::as_str) {
+        None | Some(Some("none" | "low" | "medium" | "high")) => {}
+        Some(_) => return Err("reasoning_effort is none of those that exist".to_owned()),
     }
     check_tools(body)?;
     let messages = array(body.get("messages"), "messages")?;
@@ -289,6 +301,7 @@ mod tests {
             ("/n", json!(2), "the body: there is no field n"),
             ("/stream", json!(false), "the response is not streamed with its usage"),
             ("/tool_choice", json!("f"), "tool_choice is none of those that exist"),
+            ("/reasoning_effort", json!("max"), "reasoning_effort is none of those that exist"),
             ("/tools", json!([]), "tools: there is no list, or it is empty"),
             ("/messages/0/role", json!("human"), "message 0: no such role: human"),
             ("/messages/0/content", json!(" "), "message 0: content is blank"),

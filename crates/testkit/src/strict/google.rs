@@ -11,7 +11,7 @@ use super::rules::{Verdict, distinct, ensure, fields, list, name, object, text, 
 /// # Errors
 /// Why the API would refuse it.
 pub fn check(body: &Value) -> Result<(), String> {
-    let optional = ["systemInstruction", "tools", "toolConfig"];
+    let optional = ["systemInstruction", "tools", "toolConfig", "generationConfig"];
     let all = fields(body, "the request", &["contents"], &optional)?;
     if let Some(system) = all.get("systemInstruction") {
         let parts = list(&system["parts"], "systemInstruction")?;
@@ -24,6 +24,9 @@ pub fn check(body: &Value) -> Result<(), String> {
     let config = all.get("toolConfig");
     let is_known = config.is_none_or(|config| config["functionCallingConfig"]["mode"] == "NONE");
     ensure(is_known, || format!("toolConfig {config:?}"))?;
+    let thinking = &body["generationConfig"]["thinkingConfig"];
+    let has_both = thinking["thinkingLevel"].is_string() && thinking["thinkingBudget"].is_u64();
+    ensure(!has_both, || format!("a level and a budget: {thinking}"))?;
     check_contents(list(&body["contents"], "contents")?)
 }
 

@@ -11,7 +11,7 @@ use super::rules::{Verdict, distinct, ensure, fields, list, name, object, text, 
 /// # Errors
 /// Why the API would refuse it.
 pub fn check(body: &Value) -> Result<(), String> {
-    let optional = ["include", "instructions", "tools", "tool_choice"];
+    let optional = ["include", "instructions", "tools", "tool_choice", "reasoning"];
     let required = ["model", "store", "stream", "input"];
     let all = fields(body, "the request", &required, &optional)?;
     visible(&body["model"], "model")?;
@@ -25,6 +25,12 @@ pub fn check(body: &Value) -> Result<(), String> {
     if let Some(choice) = all.get("tool_choice") {
         let is_known = choice == "none" && all.contains_key("tools");
         ensure(is_known, || format!("tool_choice {choice}"))?;
+    }
+    if let Some(reasoning) = all.get("reasoning") {
+        fields(reasoning, "reasoning", &["effort"], &["summary"])?;
+        let is_known =
+            ["none", "low", "medium", "high"].map(Value::from).contains(&reasoning["effort"]);
+        ensure(is_known, || format!("reasoning {reasoning}"))?;
     }
     check_input(list(&body["input"], "input")?)
 }

@@ -1,7 +1,9 @@
 //! A block of a transcript, or a part of a long answer, and its rows.
 
+use std::time::Duration;
+
 use ikigai_conversation::MessageId;
-use ikigai_protocol::{BlockContent, BlockId, NoticeTone};
+use ikigai_protocol::{BlockContent, BlockId, NoticeTone, render_thought};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
@@ -73,7 +75,7 @@ impl Content {
 
     /// Whether it shows more when it is unfolded.
     pub(super) fn folds(&self) -> bool {
-        matches!(self, Content::Block(BlockContent::Call(_)))
+        matches!(self, Content::Block(BlockContent::Call(_) | BlockContent::Thought { .. }))
     }
 
     fn bytes(&self) -> usize {
@@ -84,6 +86,7 @@ impl Content {
                 BlockContent::Said(text)
                 | BlockContent::Answer(text)
                 | BlockContent::Notification(text)
+                | BlockContent::Thought { text, .. }
                 | BlockContent::Notice { text, .. }
                 | BlockContent::Divider(text)
                 | BlockContent::Typed(text)
@@ -99,6 +102,7 @@ fn is_small(block: &BlockContent) -> bool {
     match block {
         BlockContent::Call(_) | BlockContent::Notification(_) | BlockContent::Typed(_) => true,
         BlockContent::Notice { tone, .. } => *tone == NoticeTone::Info,
+        BlockContent::Thought { .. } => false,
         BlockContent::Said(_) | BlockContent::Answer(_) | BlockContent::Divider(_) => false,
         BlockContent::Reply(_) | BlockContent::Refusal(_) => false,
     }
@@ -155,6 +159,13 @@ impl Piece {
             Content::Block(block) => match block {
                 BlockContent::Said(text) => prefixed("❯ ", text, USER, PLAIN, width),
                 BlockContent::Answer(text) => render_answer(text, true, width),
+                BlockContent::Thought { text, duration } => {
+                    let mut rows = vec![Line::styled(thought_line(*duration), DIM)];
+                    if self.fold == Fold::Open {
+                        rows.extend(prefixed("  ", text, DIM, DIM, width));
+                    }
+                    rows
+                }
                 BlockContent::Call(call) => render_call(call, self.fold, width),
                 BlockContent::Notification(text) => prefixed("", text, DIM, DIM, width),
                 BlockContent::Notice { tone, text } => render_notice(*tone, text, width),
@@ -167,6 +178,10 @@ impl Piece {
             },
         }
     }
+}
+
+fn thought_line(duration: Option<Duration>) -> String {
+    duration.map_or_else(|| "Thinking…".to_owned(), render_thought)
 }
 
 fn render_answer(text: &str, is_first: bool, width: usize) -> Vec<Line<'static>> {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCall};
 use ikigai_lines::{database_unavailable, notice_line, prefix_lines};
 use ikigai_protocol::{
-    Event, EventKind, MAIL_HELD, NoticeTone, StopReason, TurnEnd, dollars, input_rejected,
+    Event, EventKind, MAIL_HELD, NoticeTone, StopReason, TurnEnd, dollars, effort_refused,
+    input_rejected,
 };
 use serde_json::{Map, Value, json};
 
@@ -29,6 +30,13 @@ impl Output for JsonLines {
         match &event.kind {
             EventKind::Message(message) => self.logged(agent, message),
             EventKind::TextDelta(delta) => line("text", agent, None, json!({"delta": delta})),
+            EventKind::ThinkingDelta(delta) => {
+                line("thinking", agent, None, json!({"delta": delta}))
+            }
+            EventKind::EffortRefused(label) => {
+                print::note(&notice_line(NoticeTone::Warning, &effort_refused(label)));
+                Ok(Reader::Listening)
+            }
             EventKind::Retry { attempt, reason, delay } => {
                 let delay = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
                 let fields = json!({"attempt": attempt, "reason": reason, "delay_ms": delay});
@@ -36,10 +44,6 @@ impl Output for JsonLines {
             }
             EventKind::DatabaseUnavailable(reason) => {
                 print::note(&database_unavailable(reason));
-                Ok(Reader::Listening)
-            }
-            EventKind::Warning(text) => {
-                print::note(&notice_line(NoticeTone::Warning, text));
                 Ok(Reader::Listening)
             }
             EventKind::MailHeld => {

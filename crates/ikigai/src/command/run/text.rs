@@ -40,10 +40,10 @@ impl Output for PlainText {
             EventKind::Message(Message { body: Body::Assistant(_), content, .. }) => {
                 self.texts.insert(agent.clone(), content.clone());
             }
-            EventKind::Message(_) | EventKind::MailHeld => {}
-            EventKind::Warning(_) | EventKind::InputRejected(_) => {}
+            EventKind::Message(_) | EventKind::MailHeld | EventKind::InputRejected(_) => {}
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::TurnEnded(_) => {}
             EventKind::ApprovalRequested(_) | EventKind::AgentLost(_) => {}
+            EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => {}
         }
         self.fold(agent, kind);
         Ok(Reader::Listening)
@@ -86,6 +86,7 @@ impl PlainText {
                 }
                 BlockChange::Call { .. } => {}
                 BlockChange::Extended { .. } | BlockChange::Logged { .. } => {}
+                BlockChange::Thought { .. } => {}
                 BlockChange::Removed(_) | BlockChange::Hidden(_) => {}
                 BlockChange::HiddenAfter(_) => {}
             }
@@ -109,6 +110,7 @@ impl PlainText {
             }
             BlockContent::Notice { tone, text } => self.note(agent, &notice_line(*tone, text)),
             BlockContent::Said(_) | BlockContent::Answer(_) | BlockContent::Divider(_) => {}
+            BlockContent::Thought { .. } => {}
             BlockContent::Typed(_) | BlockContent::Reply(_) | BlockContent::Refusal(_) => {}
         }
     }

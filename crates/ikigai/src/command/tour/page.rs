@@ -123,14 +123,13 @@ impl Page {
                 self.wrapped(&safe(&database_unavailable(reason)), None);
             }
             // `walk` handles the end of a turn.
-            EventKind::MailHeld
-            | EventKind::Warning(_)
-            | EventKind::TurnEnded(_)
-            | EventKind::AgentLost(_) => {
+            EventKind::MailHeld | EventKind::TurnEnded(_) | EventKind::AgentLost(_) => {
                 self.start_line();
             }
             EventKind::TurnStarted(_)
             | EventKind::ApprovalRequested(_)
+            | EventKind::ThinkingDelta(_)
+            | EventKind::EffortRefused(_)
             | EventKind::InputRejected(_) => {}
         }
     }

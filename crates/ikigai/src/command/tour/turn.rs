@@ -103,9 +103,9 @@ fn sink(
                 unpoisoned(&ended).take().map(|ended| ended.send(done));
             }
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::Retry { .. } => {}
-            EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => {}
-            EventKind::Warning(_) | EventKind::AgentLost(_) => {}
-            EventKind::InputRejected(_) => {}
+            EventKind::DatabaseUnavailable(_) | EventKind::MailHeld | EventKind::AgentLost(_) => {}
+            EventKind::InputRejected(_) | EventKind::ThinkingDelta(_) => {}
+            EventKind::EffortRefused(_) => {}
             EventKind::ApprovalRequested(_) => {}
         }
     })
