@@ -124,6 +124,9 @@ fn a_wait_by_hand_ends_when_all_are_idle_or_at_its_limit() {
     let running = json!({"results": [{"agent": "0/0/", "status": "running"}], "unread": 0});
     assert_eq!(wait(json!({"timeout": 0}))["data"], running);
     assert_eq!(wait(json!({"agents": ["counter"], "timeout": 0}))["data"], running);
+    let repaired = &wait(json!({"agents": "counter", "timeout": 0}))["data"];
+    assert_eq!(repaired["results"], running["results"]);
+    assert_eq!(repaired["repaired"], json!(["agents: a string read as a list"]));
     assert_eq!(wait(json!({"agents": ["0"]})), failure("Agent 0/ cannot wait for itself"));
     assert_eq!(wait(json!({"agents": ["9/"]})), failure("Agent 9/ not found"));
     // It ends by the end of the child, which tells its parent, since nobody but a person waits.

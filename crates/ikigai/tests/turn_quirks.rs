@@ -114,7 +114,7 @@ fn an_unknown_tool_is_an_error_for_the_model() {
         };
         check("rm_rf", "Unknown tool: rm_rf");
         check("mcp.tool/with odd:name", "Unknown tool: mcp.tool/with odd:name");
-        check("Bash", "Unknown tool: Bash");
+        check("Shell", "Unknown tool: Shell");
         let long = "x".repeat(100);
         check(&long, &format!("Unknown tool: {}", "x".repeat(64)));
     }
