@@ -127,6 +127,7 @@ impl Page {
                 self.start_line();
             }
             EventKind::TurnStarted(_)
+            | EventKind::ToolOutput { .. }
             | EventKind::ApprovalRequested(_)
             | EventKind::ThinkingDelta(_)
             | EventKind::EffortRefused(_)
