@@ -29,7 +29,8 @@ use tokio::runtime::Runtime;
 
 const IKIGAI: &str = env!("CARGO_BIN_EXE_ikigai");
 const RING: u32 = 100;
-const IDLE: u32 = 1_000;
+/// With their parent, as many as a session may have.
+const IDLE: u32 = 999;
 const STREAMS: u32 = 100;
 /// How long the idle agents are watched.
 const WATCHED: Duration = Duration::from_secs(60);

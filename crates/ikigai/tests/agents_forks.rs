@@ -1,6 +1,6 @@
 //! What a child knows and who it is, and how many there may be.
 
-use ikigai_testkit::{AgentScripts, CapturedRequest, ModelServer, Reply, assert_prefix};
+use ikigai_testkit::{AgentScripts, CapturedRequest, Gate, ModelServer, Reply, assert_prefix};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -100,10 +100,13 @@ fn a_full_fork_of_a_full_fork_has_both_conversations_above_it() {
 
 #[test]
 fn there_are_so_many_agents_and_so_many_below_each_other() {
+    // A child that is idle makes room.
+    let forked = Gate::new();
+    let first = Reply::text("a").opening(&forked);
     let server = AgentScripts::new()
-        .role("0/", [forks(4), Reply::text("a"), Reply::text("b"), Reply::text("c")])
-        .role("0/0/", [fork("f", "deeper"), Reply::text("d")])
-        .role("0/1/", [Reply::text("e")])
+        .role("0/", [forks(4), first, Reply::text("b"), Reply::text("c")])
+        .role("0/0/", [fork("f", "deeper"), Reply::text("d").after(&forked)])
+        .role("0/1/", [Reply::text("e").after(&forked)])
         .start();
     let workspace = Workspace::new();
     workspace.write_config("max_agents = 3\nmax_depth = 2\n");
@@ -120,9 +123,12 @@ fn there_are_so_many_agents_and_so_many_below_each_other() {
 
 #[test]
 fn a_thousand_forks_get_the_limits_error_and_nothing_else_happens() {
-    let server = ModelServer::choosing(|request| match request.agent().as_deref() {
+    // A child that is idle makes room.
+    let forked = Gate::new();
+    let server = ModelServer::choosing(move |request| match request.agent().as_deref() {
         Some("0/") if request.messages().len() == 2 => forks(1_000),
-        _ => Reply::text("ok"),
+        Some("0/") => Reply::text("ok").opening(&forked),
+        _ => Reply::text("ok").after(&forked),
     });
     let scene = Scene::play(Workspace::new(), server, Format::Chat);
     scene.check();

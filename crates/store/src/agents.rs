@@ -77,7 +77,7 @@ pub struct Agent {
 /// How many agents a session may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// How many may be alive at the same time.
+    /// How many may work at the same time: all top-level agents, and children that are not idle.
     pub agents: u32,
     /// How many levels there may be. Top-level agents are on the first.
     pub depth: u32,
@@ -120,8 +120,11 @@ pub(crate) fn create_top_level(
     limits: &AgentLimits,
 ) -> Result<AgentId, StoreError> {
     let named = name.map_or(Ok(None), |name| name_refusal(unit, session, name))?;
-    if let Some(refusal) = named.or(room_refusal(unit, session, limits)?) {
+    if let Some(refusal) = named.or(room_refusal(unit, session, limits, Newcomer::Working)?) {
         return Err(StoreError::Refused(refusal));
+    }
+    if let Some(name) = name {
+        take_name(unit, session, name)?;
     }
     let sql =
         "UPDATE sessions SET next_agent = next_agent + 1 WHERE key = ?1 RETURNING next_agent - 1";
@@ -158,7 +161,7 @@ pub(crate) fn living_top_level(unit: &Unit<'_>, session: i64) -> Result<Vec<Agen
 }
 
 /// Why an agent cannot have this name. A name must not look like an id, or mail would go to the
-/// wrong agent, and it must be unique among the living agents.
+/// wrong agent, and it must be unique among the living agents. An idle child gives it up.
 pub(crate) fn name_refusal(
     unit: &Unit<'_>,
     session: i64,
@@ -168,28 +171,62 @@ pub(crate) fn name_refusal(
     let is_good = (1..=32).contains(&name.chars().count())
         && name.chars().all(is_plain)
         && !name.chars().all(|c| c.is_ascii_digit())
-        && name != "parent";
+        && !matches!(name, "parent" | "user");
     if !is_good {
         return Ok(Some(Refusal::Name(name.to_owned())));
     }
-    let sql =
-        format!("SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND {}", State::ALIVE);
+    let sql = format!(
+        "SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND {}
+            AND (state <> 'idle' OR id NOT LIKE '%/%/')",
+        State::ALIVE
+    );
     let taken: Option<AgentId> = unit.row(&sql, params![session, name], |row| row.get(0))?;
     Ok(taken.map(|agent| Refusal::NameTaken { name: name.to_owned(), agent }))
 }
 
-/// Why the session cannot have another agent.
+/// Takes a name from the idle child that has it, if one does: it belongs to its newest bearer.
+pub(crate) fn take_name(unit: &Unit<'_>, session: i64, name: &str) -> Result<(), StoreError> {
+    let sql = format!(
+        "UPDATE agents SET name = NULL WHERE session = ?1 AND name = ?2 AND {}",
+        State::ALIVE
+    );
+    unit.run(&sql, params![session, name])
+}
+
+/// The most agents of a session that are not dead. Each is a row in every list and a line in the
+/// tree, whether it works or not.
+const MOST_AGENTS: u32 = 1_000;
+
+/// Whether a new agent works from the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Newcomer {
+    /// A top-level agent, or a child with a task.
+    Working,
+    /// A child without a task.
+    IdleChild,
+}
+
+/// Why the session cannot have another agent. Idle children cost nothing and do not count towards
+/// the limit of the user.
 pub(crate) fn room_refusal(
     unit: &Unit<'_>,
     session: i64,
     limits: &AgentLimits,
+    newcomer: Newcomer,
 ) -> Result<Option<Refusal>, StoreError> {
+    // The id of a child has more than one slash.
     let sql = format!(
-        "SELECT count(*) FROM agents a WHERE session = ?1 AND {} AND NOT ({UNUSED})",
+        "SELECT count(*), coalesce(sum(CASE WHEN state = 'idle' AND id LIKE '%/%/' THEN 0 ELSE 1 END), 0)
+            FROM agents WHERE session = ?1 AND {}",
         State::ALIVE
     );
-    let alive: u32 = unit.row(&sql, params![session], |row| row.get(0))?.unwrap_or(0);
-    Ok((alive >= limits.agents).then_some(Refusal::TooMany(limits.agents)))
+    let counts = unit.row(&sql, params![session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (alive, working): (u32, u32) = counts.unwrap_or((0, 0));
+    let is_full = newcomer == Newcomer::Working && working >= limits.agents;
+    if is_full {
+        return Ok(Some(Refusal::TooMany(limits.agents)));
+    }
+    Ok((alive >= MOST_AGENTS).then_some(Refusal::TooMany(MOST_AGENTS)))
 }
 
 /// The living agents, parents before children.

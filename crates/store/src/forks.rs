@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{AgentId, Fork, MessageId, NewMessage};
 
-use crate::agents::{AgentLimits, AgentRow, name_refusal, room_refusal};
+use crate::agents::{AgentLimits, AgentRow, Newcomer, name_refusal, room_refusal, take_name};
 use crate::error::StoreError;
 use crate::log::{append, message_id, task_of};
 use crate::refusal::Refusal;
@@ -79,7 +79,11 @@ fn refusal(
     if parent.id.depth() >= (fork.limits.depth as usize).min(AgentId::MAX_DEPTH) {
         return Ok(Some(Refusal::TooDeep(fork.limits.depth)));
     }
-    if let Some(refusal) = room_refusal(unit, parent.session, &fork.limits)? {
+    let newcomer = match fork.prompt {
+        Some(_) => Newcomer::Working,
+        None => Newcomer::IdleChild,
+    };
+    if let Some(refusal) = room_refusal(unit, parent.session, &fork.limits, newcomer)? {
         return Ok(Some(refusal));
     }
     match &fork.name {
@@ -100,6 +104,9 @@ fn create_child(
         .row(sql, params![parent.key], |row| row.get(0))?
         .ok_or_else(|| StoreError::AgentNotFound(parent.id.clone()))?;
     let id = parent.id.child(number).map_err(StoreError::internal)?;
+    if let Some(name) = &fork.name {
+        take_name(unit, parent.session, name)?;
+    }
     let task = fork.prompt.as_deref().map(task_of).unwrap_or_default();
     let has_task = fork.prompt.is_some();
     let key = unit.insert(

@@ -5,7 +5,7 @@ use ikigai_conversation::AgentId;
 /// The error for a model or the user, letter by letter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The session has as many living agents as allowed.
+    /// The session has as many agents as allowed.
     #[error("Maximum agents ({0}) reached")]
     TooMany(u32),
     /// The child would be too deep in the tree.
@@ -13,7 +13,7 @@ pub enum Refusal {
     TooDeep(u32),
     /// Mail to an agent with this name would be ambiguous.
     #[error(
-        "'{}' is no name for an agent: use up to 32 letters, digits, '-', '_' and '.', but not only digits and not 'parent'", cut(.0)
+        "'{}' is no name for an agent: use up to 32 letters, digits, '-', '_' and '.', but not only digits, 'parent' or 'user'", cut(.0)
     )]
     Name(String),
     /// A name must be unique.

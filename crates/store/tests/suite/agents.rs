@@ -1,7 +1,7 @@
 //! The registry: limits, forks by reference, kills.
 
 use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage};
-use ikigai_store::{AgentLimits, ForkContext, NewFork, Next, State};
+use ikigai_store::{AgentAddress, AgentLimits, ForkContext, NewFork, Next, Outcome, State, Step};
 use ikigai_testkit::{TestAgent, TestStore, location, new_fork};
 
 use crate::support::{ROOM, agent, check_database, fork_by_hand, kill_by_hand};
@@ -36,11 +36,12 @@ async fn texts(store: &TestStore, agent: &TestAgent) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn living_agents_and_levels_are_limited() {
+async fn working_agents_and_levels_are_limited() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let limits = AgentLimits { agents: 3, depth: 2 };
-    let child = fork(&store, &agents[0], ForkContext::Fresh, None, limits).await.unwrap();
+    let task = Some("task");
+    let child = fork(&store, &agents[0], ForkContext::Fresh, task, limits).await.unwrap();
     let deeper = fork(&store, &child, ForkContext::Fresh, None, limits).await.unwrap_err();
     assert_eq!(deeper, "Maximum agent depth (2) exceeded");
     store.add_agent(session, None, location(), limits).await.unwrap();
@@ -48,17 +49,71 @@ async fn living_agents_and_levels_are_limited() {
     store.advance(std::time::Duration::from_secs(1));
     let one_more = store.add_agent(session, None, location(), limits).await.unwrap_err();
     assert_eq!(one_more.to_string(), "Maximum agents (3) reached");
-    let one_more = fork(&store, &agents[0], ForkContext::Fresh, None, limits).await.unwrap_err();
+    let one_more = fork(&store, &agents[0], ForkContext::Fresh, task, limits).await.unwrap_err();
     assert_eq!(one_more, "Maximum agents (3) reached");
     assert_eq!(
         store.sessions().await.unwrap()[0].updated_at,
         updated,
         "everything was rolled back"
     );
+    // Idle children do not count.
+    fork(&store, &agents[0], ForkContext::Fresh, None, limits).await.unwrap();
+    child.answer(&store, "done").await;
+    let next = fork(&store, &agents[0], ForkContext::Fresh, task, limits).await.unwrap();
+    fork(&store, &agents[0], ForkContext::Fresh, task, limits).await.unwrap_err();
     // The dead make room, and their numbers are not used again.
-    kill(&store, &agents[0], "0/0/").await.unwrap();
-    let next = fork(&store, &agents[0], ForkContext::Fresh, None, limits).await.unwrap();
-    assert_eq!(next.id, agent("0/1/"));
+    kill(&store, &agents[0], &next.id.to_string()).await.unwrap();
+    let next = fork(&store, &agents[0], ForkContext::Fresh, task, limits).await.unwrap();
+    assert_eq!(next.id, agent("0/3/"));
+}
+
+#[tokio::test]
+async fn at_most_1000_agents_are_not_dead() {
+    let store = super::store();
+    let (session, agents) = store.session_of(1).await;
+    store.raw().script(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 998)
+        INSERT INTO agents (session, id, state, machine, directory, created_at)
+        SELECT a.session, '0/' || (n.i + 100) || '/', 'idle', a.machine, a.directory, 0
+        FROM agents a, n WHERE a.id = '0/'",
+    );
+    fork(&store, &agents[0], ForkContext::Fresh, None, ROOM).await.unwrap();
+    let one_more = fork(&store, &agents[0], ForkContext::Fresh, None, ROOM).await.unwrap_err();
+    assert_eq!(one_more, "Maximum agents (1000) reached");
+    let one_more = store.add_agent(session, None, location(), ROOM).await.unwrap_err();
+    assert_eq!(one_more.to_string(), "Maximum agents (1000) reached");
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_its_newest_bearer_and_an_idle_child_gives_it_up() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(1).await;
+    let root = &mut agents[0];
+    let tester = || NewFork {
+        name: Some("tester".to_owned()),
+        ..new_fork(ForkContext::Fresh, Some("test it"))
+    };
+    let first = root.fork(&store, tester()).await.unwrap();
+    let taken = root.fork(&store, tester()).await.unwrap_err();
+    assert_eq!(taken, "Agent 0/0/ is already called 'tester'");
+    first.answer(&store, "done").await;
+    root.fork(&store, tester()).await.unwrap();
+    let names = async || -> Vec<Option<String>> {
+        store.agents(session).await.unwrap().into_iter().map(|agent| agent.name).collect()
+    };
+    assert_eq!(names().await, [None, None, Some("tester".to_owned())]);
+    let to = Step::Send {
+        to: AgentAddress::Name("tester".to_owned()),
+        given: "tester".to_owned(),
+        body: "hello".to_owned(),
+    };
+    let sent = store.perform(session, agent("0/"), to, None).await.unwrap();
+    assert!(matches!(sent, Outcome::Sent { to, .. } if to == agent("0/1/")));
+    // A top-level agent keeps its name, working or not.
+    let name = Some("lead".to_owned());
+    store.add_agent(session, name.clone(), location(), ROOM).await.unwrap();
+    let taken = store.add_agent(session, name, location(), ROOM).await.unwrap_err();
+    assert_eq!(taken.to_string(), "Agent 1/ is already called 'lead'");
 }
 
 #[tokio::test]

@@ -53,8 +53,8 @@ async fn a_refused_fork_says_why() {
     let limits = AgentLimits { agents: 20, depth: 1 };
     check(NewFork { limits, ..task() }, "Maximum agent depth (1) exceeded").await;
     let rule =
-        "use up to 32 letters, digits, '-', '_' and '.', but not only digits and not 'parent'";
-    for name in ["", "1", "parent", "a b", "a/"] {
+        "use up to 32 letters, digits, '-', '_' and '.', but not only digits, 'parent' or 'user'";
+    for name in ["", "1", "parent", "user", "a b", "a/"] {
         check(named(name), &format!("'{name}' is no name for an agent: {rule}")).await;
     }
     let long = "x".repeat(100);
