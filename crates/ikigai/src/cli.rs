@@ -256,6 +256,11 @@ pub(crate) enum MailAction {
         /// The number of the message
         id: String,
     },
+    /// Look at a message without marking it read
+    Peek {
+        /// The number of the message
+        id: String,
+    },
     /// Send a message to an agent
     Send {
         /// An agent: 1/, 0/2/, parent, or a name

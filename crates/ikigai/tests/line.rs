@@ -205,8 +205,10 @@ fn mail_that_comes_while_it_is_idle_wakes_the_agent() {
     terminal.wait_for("● I have read it.\r\n❯ ");
     terminal.type_line("/mail");
     terminal.wait_for("Inbox for agent 0/:\r\n  #1 from 0/ - \"wake up\"");
+    terminal.type_line("/mail peek 1");
+    terminal.wait_for("Time: just now\r\n\r\nwake up\r\n❯ ");
     terminal.type_line("/mail read 1");
-    terminal.wait_for("Time: just now\r\n\r\nwake up\r\n");
+    terminal.wait_for("Time: just now\r\n\r\nwake up\r\n\r\n(marked read for 0/)\r\n");
     terminal.type_line("/mail send 9/ hi");
     terminal.wait_for("error: Agent 9/ not found");
     terminal.end_input();

@@ -46,6 +46,29 @@ fn unread_makes_a_message_unread_again() {
     assert_eq!(workspace.json(["mail", "unread", "1", "--json"]), told);
 }
 
+#[test]
+fn a_peek_shows_a_message_and_changes_nothing() {
+    let workspace = Workspace::with_agents(2);
+    let long = "x".repeat(1_001);
+    workspace.print(["mail", "send", "0/", &long, "--agent", "1/"]);
+    workspace.open().announce("0/");
+    let rows = "SELECT unread * 10 + notification_pending FROM agents WHERE id = '0/'";
+    let updated = "SELECT updated_at FROM sessions";
+    let before = (workspace.number(rows), workspace.number(updated));
+    let shown = format!("From: 1/\nTime: just now\n\n{long}");
+    assert_eq!(workspace.run(["mail", "peek", "1"]), done(&shown));
+    let read = workspace.json(["mail", "peek", "1", "--json"]);
+    assert_eq!(
+        (&read["id"], &read["from"], &read["body"]),
+        (&json!(1), &json!("1/"), &json!(long))
+    );
+    assert_eq!((workspace.number(rows), workspace.number(updated)), before);
+    assert_eq!(before.0, 11);
+    let (code, _, stderr) = workspace.run(["mail", "peek", "2"]);
+    assert_eq!((code, &*stderr), (1, "Error: Message #2 not found\n"));
+    assert_eq!(workspace.number("SELECT count(*) FROM mail WHERE read_by_person = 1"), 0);
+}
+
 /// What only a person saw does not count as told; made unread, it is told once more.
 #[test]
 fn a_person_who_looks_clears_the_flag_but_tells_the_model_nothing() {

@@ -111,9 +111,8 @@ fn an_agent_in_the_background_that_asks_is_marked_and_rings() {
     screen.asks("go", "[0/0/ asks]");
     assert!(screen.terminal().callbacks().bells > 0);
     screen.types(ALT_DOWN);
-    screen.wait_for("Agent 0/0/ wants to run a command");
-    screen.wait_for("│ the command asks to leave the sandbox ");
-    screen.wait_for("│   echo out ");
+    screen.wait_for("? agent 0/0/ asks for bash: the command asks to leave the sandbox");
+    screen.wait_for("    echo out");
     screen.answers("y");
     screen.wait_for("● Did it.");
     assert!(!screen.text().contains("asks]"));
@@ -128,7 +127,7 @@ fn a_no_has_a_reason_that_the_model_is_told() {
     let mut screen = Screen::alone(&server);
     screen.says("clean up");
     screen.answers("n");
-    screen.wait_for("Why not?");
+    screen.wait_for("why not?");
     screen.types("it is mine\r");
     screen.wait_for("● Then not.");
     let requests = server.requests();
@@ -146,7 +145,7 @@ fn what_a_write_would_replace_and_all_of_its_text_is_shown() {
     workspace.write(".ikigai/tool", b"\xff\xfe\x00");
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("write", ".ikigai/tool: all 3 bytes of the file are replaced by");
-    screen.wait_for(" + line 0");
+    screen.wait_for("    +line 0");
     screen.answers("n");
     screen.types("\r");
     screen.wait_for("● Then not.");

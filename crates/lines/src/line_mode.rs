@@ -202,7 +202,6 @@ impl LineMode {
             EventKind::InputRejected(_) => self.rejected(agent, &changes),
             EventKind::TurnEnded(done) => self.done(agent, done, &changes),
             EventKind::MailHeld | EventKind::AgentLost(_) => self.changed(agent, &changes),
-            EventKind::ToolOutput { .. } => {}
         }
     }
 

@@ -11,6 +11,7 @@ use crate::tool::{DEFAULT_LIMIT, parse_id_text};
 pub const USAGE: &str = "\
 Usage: /mail [inbox]
        /mail read ID
+       /mail peek ID
        /mail send AGENT TEXT
        /mail unread ID";
 
@@ -30,8 +31,9 @@ impl Command {
         let (word, rest) = split_word(line);
         match (word, rest) {
             ("" | "inbox", "") => Ok(Command::inbox()),
-            ("read" | "unread" | "send", "") => Err(missing(word)),
+            ("read" | "peek" | "unread" | "send", "") => Err(missing(word)),
             ("read", id) => Command::read(id),
+            ("peek", id) => Command::peek(id),
             ("unread", id) => Command::unread(id),
             ("send", rest) => match split_word(rest) {
                 (_, "") => Err(missing(word)),
@@ -53,6 +55,12 @@ impl Command {
     /// The text to show, as with all of these.
     pub fn read(id: &str) -> Result<Command, String> {
         Command::checked(parse_id_text(id).map(Step::Read))
+    }
+
+    /// Looks at a message, which marks nothing.
+    #[allow(clippy::missing_errors_doc, reason = "as with read")]
+    pub fn peek(id: &str) -> Result<Command, String> {
+        Command::checked(parse_id_text(id).map(Step::Peek))
     }
 
     /// Marks a message unread.
@@ -123,6 +131,7 @@ mod tests {
         }
         check("read 5", Ok(Step::Read(5)));
         check("  read\t 5 ", Ok(Step::Read(5)));
+        check("peek 5", Ok(Step::Peek(5)));
         check("unread 5", Ok(Step::Unread(5)));
         check("send 1/ text to the  end", Ok(sent("1/", "text to the  end")));
         check("send 0/1 x", Ok(sent("0/1/", "x")));
@@ -145,6 +154,7 @@ mod tests {
     #[test]
     fn a_missing_argument_names_the_usage() {
         check("read", Err("Missing argument. Use /mail read ID"));
+        check("peek", Err("Missing argument. Use /mail peek ID"));
         check("unread ", Err("Missing argument. Use /mail unread ID"));
         for line in ["send", "send 1/", "send 1/  "] {
             check(line, Err("Missing argument. Use /mail send AGENT TEXT"));
@@ -156,7 +166,7 @@ mod tests {
         for line in ["help", "Inbox", "inbox 5", "delete 5", "5", "reads 5", "--help"] {
             check(line, Err(USAGE));
         }
-        let forms = ["[inbox]", "read ID", "send AGENT TEXT", "unread ID"];
+        let forms = ["[inbox]", "read ID", "peek ID", "send AGENT TEXT", "unread ID"];
         let lines: Vec<&str> =
             USAGE.lines().map(|line| line.trim_start_matches("Usage:").trim()).collect();
         assert_eq!(lines, forms.map(|form| format!("/mail {form}")));

@@ -56,6 +56,7 @@ impl MailError {
         match outcome {
             Outcome::Inbox(_)
             | Outcome::Read(_)
+            | Outcome::Peeked(_)
             | Outcome::MadeUnread(_)
             | Outcome::Sent { .. } => None,
             // No step of mail has these outcomes.

@@ -20,7 +20,7 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
             let line = format!("{} unread, {} shown", page.unread, page.mail.len());
             bare(inbox(page)).summed_up(line)
         }
-        Outcome::Read(mail) => bare(json!({
+        Outcome::Read(mail) | Outcome::Peeked(mail) => bare(json!({
             "id": mail.id.value(),
             "from": mail.from.to_string(),
             "timestamp": mail.sent_at.to_seconds_text(),

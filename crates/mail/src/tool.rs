@@ -59,7 +59,7 @@ fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
 fn subject(step: &Step, arguments: &Arguments) -> String {
     let text = |name| arguments.value(name).and_then(Value::as_str).unwrap_or_default();
     match step {
-        Step::Read(id) | Step::Unread(id) => format!("#{id}"),
+        Step::Read(id) | Step::Peek(id) | Step::Unread(id) => format!("#{id}"),
         Step::Send { .. } => {
             let first_line = text("body").trim().lines().next().unwrap_or_default();
             format!("to {}: {first_line}", text("to").trim())

@@ -52,7 +52,7 @@ pub enum Command {
     Redo,
     /// Use the agent's mailbox, with the arguments of `/mail`.
     Mail {
-        /// `inbox`, `read ID`, `send AGENT TEXT`, `unread ID`; empty for the inbox.
+        /// `inbox`, `read ID`, `peek ID`, `send AGENT TEXT`, `unread ID`; empty for the inbox.
         #[serde(default)]
         line: String,
     },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Message, ToolCallId};
+use ikigai_conversation::{AgentId, Message};
 use serde::Serialize;
 
 use crate::approval::ApprovalRequest;
@@ -45,16 +45,6 @@ pub enum EventKind {
         /// How long the agent waits first.
         #[serde(rename = "delay_ms", serialize_with = "as_millis")]
         delay: Duration,
-    },
-    /// A running command has printed something. What the call printed in all is in its result.
-    ToolOutput {
-        /// The call.
-        #[serde(rename = "id")]
-        call: ToolCallId,
-        /// The newest part of the output.
-        delta: String,
-        /// How many bytes before it were left out.
-        skipped: u64,
     },
     /// A call needs approval. The answer appears in the log, unless the turn ends first.
     ApprovalRequested(ApprovalRequest),

@@ -7,7 +7,7 @@ use ikigai_conversation::{AgentId, Effort};
 
 use crate::agents::{AgentSummary, Runner};
 use crate::reply::{
-    Inbox, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount, ToolSummary,
+    Inbox, Mail, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount, ToolSummary,
 };
 use crate::undo::{FileOutcome, LeftReason, UndoReport};
 use crate::usage::render_usage;
@@ -29,7 +29,7 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
         Reply::Undone(report) => render_undo(report, directory),
         Reply::Redone(report) => render_redo(report, directory),
         Reply::Inbox(inbox) => render_inbox(inbox),
-        Reply::Mail(mail) => format!("From: {}\nTime: {}\n\n{}", mail.from, mail.age, mail.body),
+        Reply::Mail(mail) => render_mail(mail),
         Reply::MailSent { to } => format!("Mail sent to agent {to}"),
         Reply::MailUnread(id) => format!("Message #{id} is unread again"),
         Reply::Forked(child) => format!("Forked agent {child}. Talk to it with /agent {child}"),
@@ -43,9 +43,6 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
         Reply::Tools(tools) => render_tools(tools).trim_end().to_owned(),
         Reply::Usage(usage) => render_usage(usage),
         Reply::Config(settings) => settings.trim_end().to_owned(),
-        Reply::RuleSaved { file, rule } => {
-            format!("Saved to {}:\n{}", file.display(), rule.trim_end())
-        }
         Reply::Exported { path, messages } => {
             format!("Wrote {messages} {} to {}", plural(*messages, "message"), path.display())
         }
@@ -105,6 +102,14 @@ fn left_reason(reason: LeftReason) -> &'static str {
         LeftReason::Gone => "it was removed since",
         LeftReason::NotKept => "its earlier content was too large to keep",
         LeftReason::GitSetting => "it is one of git's settings now",
+    }
+}
+
+fn render_mail(mail: &Mail) -> String {
+    let text = format!("From: {}\nTime: {}\n\n{}", mail.from, mail.age, mail.body);
+    match &mail.read_for {
+        Some(agent) => format!("{text}\n\n(marked read for {agent})"),
+        None => text,
     }
 }
 

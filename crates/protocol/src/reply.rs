@@ -86,13 +86,6 @@ pub enum Reply {
     Usage(UsageTable),
     /// The settings, as `ikigai config` prints them.
     Config(String),
-    /// A rule was saved in the user's configuration.
-    RuleSaved {
-        /// The file.
-        file: PathBuf,
-        /// The rule, as it stands there.
-        rule: String,
-    },
     /// The conversation was written to a file.
     Exported {
         /// The file.
@@ -149,6 +142,8 @@ pub struct Mail {
     pub age: String,
     /// The text.
     pub body: String,
+    /// The agent for which it was marked read, if it was.
+    pub read_for: Option<AgentId>,
 }
 
 /// A model that answers an agent.

@@ -24,7 +24,10 @@ pub const SLASH_COMMANDS: &[(&str, &str)] = &[
     ("help", "Show this list"),
     ("clear", "Start a fresh context; the log keeps everything"),
     ("model", "Show the model, or choose another one: /model NAME"),
-    ("mail", "Show the mailbox; also /mail read 5, /mail send 1/ TEXT, /mail unread 5"),
+    (
+        "mail",
+        "Show the mailbox; also /mail read 5, /mail peek 5, /mail send 1/ TEXT, /mail unread 5",
+    ),
     ("fork", "Fork a child that knows the conversation: /fork, /fork TASK"),
     ("agents", "Show the agents of the session as a tree"),
     ("agent", "Talk to another agent: /agent 0/1/"),

@@ -90,9 +90,7 @@ impl TranscriptReducer {
                 changes
             }
             // Front ends show these only while they last.
-            EventKind::TurnStarted(_)
-            | EventKind::DatabaseUnavailable(_)
-            | EventKind::ToolOutput { .. } => Vec::new(),
+            EventKind::TurnStarted(_) | EventKind::DatabaseUnavailable(_) => Vec::new(),
         }
     }
 

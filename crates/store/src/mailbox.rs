@@ -122,13 +122,9 @@ pub(crate) fn read(
     id: i64,
     actor: Actor,
 ) -> Result<PerformedStep, StoreError> {
-    let sql = "SELECT m.id, s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
-        WHERE m.id = ?1 AND m.recipient = ?2";
-    let found = unit.row(sql, params![id, agent.key], |row| {
-        let (mail, from) = (row.get(0)?, row.get(1)?);
-        Ok(Mail { id: mail, from, sent_at: row.get(2)?, body: row.get(3)? })
-    })?;
-    let Some(mail) = found else { return Ok(PerformedStep::new(Outcome::NoMail(id))) };
+    let Some(mail) = find(unit, agent, id)? else {
+        return Ok(PerformedStep::new(Outcome::NoMail(id)));
+    };
     unit.run("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", params![id])?;
     if actor != Actor::Model {
         // Even if the model has read it: when that is rewound, the message stays read by the user.
@@ -137,6 +133,25 @@ pub(crate) fn read(
     }
     clear_pending(unit, agent)?;
     Ok(PerformedStep::new(Outcome::Read(mail)).marking([(Mark::Told, id), (Mark::Read, id)]))
+}
+
+pub(crate) fn peek(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    id: i64,
+) -> Result<PerformedStep, StoreError> {
+    let found = find(unit, agent, id)?;
+    Ok(PerformedStep::new(found.map_or(Outcome::NoMail(id), Outcome::Peeked)))
+}
+
+/// A message in the agent's mailbox.
+fn find(unit: &Unit<'_>, agent: &AgentRow, id: i64) -> Result<Option<Mail>, StoreError> {
+    let sql = "SELECT m.id, s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
+        WHERE m.id = ?1 AND m.recipient = ?2";
+    unit.row(sql, params![id, agent.key], |row| {
+        let (mail, from) = (row.get(0)?, row.get(1)?);
+        Ok(Mail { id: mail, from, sent_at: row.get(2)?, body: row.get(3)? })
+    })
 }
 
 pub(crate) fn make_unread(

@@ -27,6 +27,8 @@ pub enum Step {
     Inbox(InboxFilter),
     /// Read a message, which marks it read.
     Read(i64),
+    /// Look at a message, which marks nothing.
+    Peek(i64),
     /// Mark a message unread, so that the agent is notified again.
     Unread(i64),
     /// Send mail to an agent. The body was checked and trimmed.
@@ -91,6 +93,8 @@ pub enum Outcome {
     Inbox(InboxPage),
     /// A message, now read.
     Read(Mail),
+    /// A message, unchanged.
+    Peeked(Mail),
     /// A message is marked unread.
     MadeUnread(MailId),
     /// A message is in the recipient's mailbox.
@@ -167,6 +171,15 @@ impl Store {
         refill: Option<Budget>,
     ) -> Result<Outcome, StoreError> {
         let step = match step {
+            // No commit: it only looks.
+            Step::Peek(_) => {
+                return self
+                    .read(move |unit| {
+                        let agent = agent_by_id(unit, &session, &agent)?;
+                        Ok(perform(unit, &agent, step, Actor::with_refill(refill))?.outcome)
+                    })
+                    .await;
+            }
             Step::Send { to: AgentAddress::Id(to), given, body }
                 if refill.is_none() && Letter::is_all(&agent, &to) =>
             {
@@ -260,6 +273,7 @@ pub(crate) fn perform(
     match step {
         Step::Inbox(filter) => mailbox::inbox(unit, agent, &filter),
         Step::Read(id) => mailbox::read(unit, agent, id, actor),
+        Step::Peek(id) => mailbox::peek(unit, agent, id),
         Step::Unread(id) => mailbox::make_unread(unit, agent, id),
         Step::Send { to, given, body } => mailbox::send(unit, agent, &to, given, &body, actor),
         Step::Fork(fork) => forks::fork(unit, agent, &fork, actor),

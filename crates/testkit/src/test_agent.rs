@@ -240,7 +240,9 @@ pub fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
             let messages: Vec<Value> = listed.map(|mail| json!({"id": mail.id.value()})).collect();
             json!({"messages": messages, "unread_count": page.unread})
         }
-        Outcome::Read(mail) => json!({"id": mail.id.value(), "body": mail.body}),
+        Outcome::Read(mail) | Outcome::Peeked(mail) => {
+            json!({"id": mail.id.value(), "body": mail.body})
+        }
         Outcome::Sent { id, to } => json!({"sent": true, "to": to.to_string(), "id": id.value()}),
         Outcome::MadeUnread(id) => json!({"unread": id.value()}),
         Outcome::NoMail(id) => json!({"error": format!("Message #{id} not found")}),

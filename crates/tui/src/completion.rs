@@ -84,7 +84,7 @@ impl Word {
 fn argument(command: &str, first: Option<&str>, second: Option<&str>) -> Option<Kind> {
     match (command, first, second) {
         ("agent" | "kill", None, _) => Some(Kind::Agent),
-        ("mail", None, _) => Some(Kind::Words(&["inbox", "read", "send", "unread"])),
+        ("mail", None, _) => Some(Kind::Words(&["inbox", "read", "peek", "send", "unread"])),
         ("mail", Some("send"), None) => Some(Kind::Agent),
         ("mode", None, _) => Some(Kind::Words(&["read", "work", "full"])),
         ("usage", None, _) => Some(Kind::Words(&["message", "agent", "model", "session", "day"])),

@@ -21,8 +21,6 @@ use crate::wrap::fit;
 const OFFERS: usize = 6;
 /// The most rows for queued messages.
 const QUEUED: usize = 4;
-/// From this height on, an empty row sets the activity apart.
-const ROOMY: usize = 16;
 const PROMPT: &str = "❯ ";
 
 /// The height of each part of the screen, from top to bottom.
@@ -52,11 +50,10 @@ impl App {
         let status = self.status_in_view();
         let model = safe_line(&status.model);
         let activity = self.pane_in_view().activity.render(&model, now, width);
-        pen.skip(heights.activity.saturating_sub(activity.len()));
         pen.rows(activity, heights.activity);
         pen.rows([self.separator(width)], heights.separator);
         let input_top = pen.row;
-        let (rows, cursor) = self.input_rows(width, heights.input, now);
+        let (rows, cursor) = self.input_rows(width, heights.input);
         pen.rows(rows, heights.input);
         pen.rows(self.popup_rows(width, heights.popup), heights.popup);
         let tokens = self.pane_in_view().tokens;
@@ -89,11 +86,11 @@ impl App {
         usize::from(self.size.width).saturating_sub(2).max(2)
     }
 
-    /// The most rows for a question: two thirds of the screen, and more only if that is too few to
-    /// read it.
+    /// The most rows for a question: half of the screen, and more only if that is too few to read
+    /// it.
     pub(crate) fn question_room(&self) -> usize {
         let height = usize::from(self.size.height);
-        height.saturating_sub(3).min((height * 2 / 3).max(8))
+        height.saturating_sub(3).min((height / 2).max(8))
     }
 
     /// Assigns rows from the bottom, where the user types, to the top.
@@ -110,10 +107,7 @@ impl App {
         };
         let popup = give(self.popup_height());
         let pane = self.pane_in_view();
-        let activity = match pane.activity.height() {
-            0 => 0,
-            rows => give(rows + usize::from(height >= ROOMY)),
-        };
+        let activity = give(usize::from(pane.is_busy()));
         let queued = give(pane.queued.len().min(QUEUED));
         Heights { transcript: left, queued, activity, separator, input, popup, status }
     }
@@ -122,7 +116,7 @@ impl App {
         if self.is_question_shown() {
             let (room, view) = (self.question_room(), self.view.clone());
             let question = self.pane_in_view().questions.front_mut();
-            return question.map_or(1, |question| question.height(&view, width, room).min(room));
+            return question.map_or(1, |question| question.height(&view, width).min(room));
         }
         let most = (usize::from(self.size.height) / 3).max(1);
         let input_width = self.input_width();
@@ -156,7 +150,7 @@ impl App {
 
     fn last_action(&self, agent: &ikigai_conversation::AgentId) -> Option<String> {
         let pane = self.panes.get(agent)?;
-        pane.activity.summary().or_else(|| pane.last_action.clone())
+        pane.activity.summary().map(str::to_owned).or_else(|| pane.last_action.clone())
     }
 
     fn queued_rows(&mut self, width: usize) -> Vec<Line<'static>> {
@@ -194,12 +188,11 @@ impl App {
         &mut self,
         width: usize,
         height: usize,
-        now: Duration,
     ) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
         if self.is_question_shown() {
-            let (view, attention) = (self.view.clone(), self.attention(now));
+            let view = self.view.clone();
             let question = self.pane_in_view().questions.front_mut();
-            let rows = question.map(|question| question.rows(&view, width, height, attention));
+            let rows = question.map(|question| question.rows(&view, width, height));
             return (rows.unwrap_or_default(), None);
         }
         let input_width = self.input_width();
@@ -234,7 +227,7 @@ impl App {
             Popup::Team(_) => "Enter goes there · Esc closes",
             Popup::Keys(_) => "Esc closes",
             Popup::Search(_) => "Ctrl+R next · Enter accepts · Esc closes",
-            Popup::None if self.is_question_shown() => "",
+            Popup::None if self.is_question_shown() => "y · a · n",
             Popup::None if self.completion.offers().is_some() => "Tab accepts · Esc closes",
             Popup::None if pane.is_some_and(|pane| !pane.questions.is_empty()) => {
                 "Enter: the question"

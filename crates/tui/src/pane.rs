@@ -109,7 +109,6 @@ impl Pane {
             EventKind::Retry { attempt, reason, delay } => {
                 self.activity.set_phase(Phase::Retry { attempt, reason, at: now + delay }, now);
             }
-            EventKind::ToolOutput { call, delta, .. } => self.activity.add_output(&call, &delta),
             EventKind::ApprovalRequested(request) => return Some(self.ask(request, now)),
             EventKind::DatabaseUnavailable(reason) if self.is_busy() => {
                 self.activity.set_phase(Phase::Database(reason), now);
@@ -168,19 +167,24 @@ impl Pane {
                 }
             }
             Body::ToolCall(call) => {
-                self.last_action = Some(CallSummary::of(call).line());
-                self.activity.start_call(call, now);
+                let line = CallSummary::of(call).line();
+                self.last_action = Some(line.clone());
+                self.activity.set_phase(Phase::Tool(line), now);
             }
-            Body::ToolResult(result) => self.activity.end_call(&result.tool_call_id, now),
+            Body::ToolResult(_) => self.activity.set_phase(Phase::Waiting, now),
             Body::Approval(approval) => {
                 self.questions
                     .retain(|question| question.request.call.tool_call_id != approval.tool_call_id);
-                self.activity.answer_call(&approval.tool_call_id, now);
+                self.activity.set_phase(self.phase_after_answer(), now);
             }
             Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
             Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
             Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
         }
+    }
+
+    fn phase_after_answer(&self) -> Phase {
+        self.last_action.clone().map_or(Phase::Waiting, Phase::Tool)
     }
 
     fn note_tokens(&mut self, message: &Message) {

@@ -16,7 +16,6 @@ use ikigai_protocol::{
     TranscriptReducer, Visibility,
 };
 
-pub(crate) use call::bar_row;
 use parts::{Part, Parts};
 use piece::{Content, Piece};
 use scroll::Position;

@@ -11,7 +11,7 @@ pub type Render = fn(Option<&Outcome>, OutputSize) -> ToolResult;
 /// The function that renders the result of a step: bare for mail, in an envelope for all others.
 pub fn renderer(step: &Step) -> Render {
     match step {
-        Step::Inbox(_) | Step::Read(_) | Step::Unread(_) | Step::Send { .. } => {
+        Step::Inbox(_) | Step::Read(_) | Step::Peek(_) | Step::Unread(_) | Step::Send { .. } => {
             |outcome, _| render_result(outcome)
         }
         Step::Fork(_)
@@ -50,6 +50,7 @@ fn render(outcome: Option<&Outcome>, size: OutputSize) -> ToolResult {
         // No step of these tools has these outcomes.
         Outcome::Inbox(_)
         | Outcome::Read(_)
+        | Outcome::Peeked(_)
         | Outcome::MadeUnread(_)
         | Outcome::Sent { .. }
         | Outcome::NoMail(_)

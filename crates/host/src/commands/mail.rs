@@ -3,7 +3,7 @@
 use ikigai_conversation::{AgentId, Time};
 use ikigai_mail::{Command, MailError, preview, relative_time};
 use ikigai_protocol::{CommandError, Inbox, MailSummary, Reply};
-use ikigai_store::{InboxEntry, InboxPage, Outcome};
+use ikigai_store::{InboxEntry, InboxPage, Mail, Outcome};
 
 use super::refusal;
 use crate::clock::now;
@@ -33,10 +33,8 @@ pub fn mail_reply(agent: &AgentId, outcome: Outcome, now: Time) -> Result<Reply,
             let mail = mail.into_iter().map(summary).collect();
             Reply::Inbox(Inbox { agent: agent.clone(), mail, more })
         }
-        Outcome::Read(mail) => {
-            let age = relative_time(mail.sent_at, now);
-            Reply::Mail(ikigai_protocol::Mail { from: mail.from, age, body: mail.body })
-        }
+        Outcome::Read(mail) => Reply::Mail(shown(mail, Some(agent), now)),
+        Outcome::Peeked(mail) => Reply::Mail(shown(mail, None, now)),
         Outcome::Sent { to, .. } => Reply::MailSent { to },
         Outcome::MadeUnread(id) => Reply::MailUnread(id),
         Outcome::NoMail(_)
@@ -52,6 +50,12 @@ pub fn mail_reply(agent: &AgentId, outcome: Outcome, now: Time) -> Result<Reply,
     })
 }
 
+fn shown(mail: Mail, read_for: Option<&AgentId>, now: Time) -> ikigai_protocol::Mail {
+    let Mail { from, sent_at, body, .. } = mail;
+    let age = relative_time(sent_at, now);
+    ikigai_protocol::Mail { from, age, body, read_for: read_for.cloned() }
+}
+
 fn summary(mail: InboxEntry) -> MailSummary {
     let InboxEntry { id, from, unread, body } = mail;
     MailSummary { id, unread, from, preview: preview(&body) }
@@ -63,7 +67,6 @@ mod tests {
 
     use ikigai_conversation::MailId;
     use ikigai_protocol::render_reply;
-    use ikigai_store::Mail;
 
     use super::*;
 
@@ -107,7 +110,9 @@ mod tests {
             sent_at: Time::from_millis(60_000),
             body: "one\n\ntwo".to_owned(),
         };
-        check(Outcome::Read(mail), Ok("From: 1/\nTime: 2 minutes ago\n\none\n\ntwo"));
+        let text = "From: 1/\nTime: 2 minutes ago\n\none\n\ntwo";
+        check(Outcome::Peeked(mail.clone()), Ok(text));
+        check(Outcome::Read(mail), Ok(&format!("{text}\n\n(marked read for 0/)")));
     }
 
     #[test]

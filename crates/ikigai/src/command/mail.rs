@@ -3,7 +3,7 @@
 use anyhow::Context;
 use ikigai_host::{Environment, mail_reply, now};
 use ikigai_mail::{Command, render_result};
-use ikigai_protocol::render_reply;
+use ikigai_protocol::{Reply, render_reply};
 use ikigai_tools::ToolResult;
 
 use crate::cli::{MailAction, MailArguments};
@@ -19,9 +19,10 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
     };
     let session = match arguments.action {
         MailAction::Send { .. } => StoredSession::open(environment)?,
-        MailAction::Inbox | MailAction::Read { .. } | MailAction::Unread { .. } => {
-            StoredSession::require_existing(environment)?
-        }
+        MailAction::Inbox
+        | MailAction::Read { .. }
+        | MailAction::Peek { .. }
+        | MailAction::Unread { .. } => StoredSession::require_existing(environment)?,
     };
     let outcome = session.perform(command.step)?;
     if arguments.json {
@@ -32,7 +33,11 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
         return Ok(Exit::Failed);
     };
     match mail_reply(&session.agent, outcome, now()) {
-        Ok(reply) => {
+        Ok(mut reply) => {
+            // Scripts get the message alone.
+            if let Reply::Mail(mail) = &mut reply {
+                mail.read_for = None;
+            }
             let text = render_reply(&reply, &session.agent, &environment.directory);
             let text = text.unwrap_or_default();
             print::out(print::safe(&format!("{text}\n"))).map(|()| Exit::Done)
@@ -46,6 +51,7 @@ fn parse(action: &MailAction) -> anyhow::Result<Result<Command, String>> {
     Ok(match action {
         MailAction::Inbox => Ok(Command::inbox()),
         MailAction::Read { id } => Command::read(id),
+        MailAction::Peek { id } => Command::peek(id),
         MailAction::Unread { id } => Command::unread(id),
         MailAction::Send { to, body } if body == "-" => Command::send(to, &read_body()?),
         MailAction::Send { to, body } => Command::send(to, body),

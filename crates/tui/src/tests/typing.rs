@@ -217,7 +217,7 @@ fn typing_a_slash_offers_commands_with_their_descriptions() {
         "  /help      Show this list",
         "  /clear     Start a fresh context; the log keeps everything",
         "  /model     Show the model, or choose another one: /model NAME",
-        "  /mail      Show the mailbox; also /mail read 5, /mail send 1/ TEXT, /mail unr…",
+        "  /mail      Show the mailbox; also /mail read 5, /mail peek 5, /mail send 1/ T…",
         "  /fork      Fork a child that knows the conversation: /fork, /fork TASK",
         "  /agents    Show the agents of the session as a tree",
         status,

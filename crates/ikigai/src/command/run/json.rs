@@ -42,10 +42,6 @@ impl Output for JsonLines {
                 let fields = json!({"attempt": attempt, "reason": reason, "delay_ms": delay});
                 line("retry", agent, None, fields)
             }
-            EventKind::ToolOutput { call, delta, skipped } => {
-                let fields = json!({"id": call, "delta": delta, "skipped": skipped});
-                line("tool_output", agent, None, fields)
-            }
             EventKind::DatabaseUnavailable(reason) => {
                 print::note(&database_unavailable(reason));
                 Ok(Reader::Listening)

@@ -44,7 +44,6 @@ impl Output for PlainText {
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::TurnEnded(_) => {}
             EventKind::ApprovalRequested(_) | EventKind::AgentLost(_) => {}
             EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => {}
-            EventKind::ToolOutput { .. } => {}
         }
         self.fold(agent, kind);
         Ok(Reader::Listening)

@@ -127,7 +127,6 @@ impl Page {
                 self.start_line();
             }
             EventKind::TurnStarted(_)
-            | EventKind::ToolOutput { .. }
             | EventKind::ApprovalRequested(_)
             | EventKind::ThinkingDelta(_)
             | EventKind::EffortRefused(_)

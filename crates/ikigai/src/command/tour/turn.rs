@@ -106,7 +106,7 @@ fn sink(
             EventKind::DatabaseUnavailable(_) | EventKind::MailHeld | EventKind::AgentLost(_) => {}
             EventKind::InputRejected(_) | EventKind::ThinkingDelta(_) => {}
             EventKind::EffortRefused(_) => {}
-            EventKind::ApprovalRequested(_) | EventKind::ToolOutput { .. } => {}
+            EventKind::ApprovalRequested(_) => {}
         }
     })
 }
