@@ -86,7 +86,7 @@ fn similar_names_are_only_named_where_the_agent_may_read() {
     check("secre", "");
     check("key/secret", "");
     check("sub/secret-fil", ". Did you mean sub/secret-fill?");
-    check("sob/secret-fill", ". Did you mean sub/secret-fill?");
+    check("subs/secret-fill", ". Did you mean sub/secret-fill?");
     check("secret-fill", ". Did you mean sub/secret-fill?");
     check("project/sub/secret-fill", ". Did you mean sub/secret-fill?");
     check("sub\\secret-fill", ". Did you mean sub/secret-fill?");
