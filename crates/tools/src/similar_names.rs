@@ -78,7 +78,9 @@ fn first_missing<'a>(
     let mut parts = path.components();
     while let Some(part) = parts.next() {
         let next = folder.join(part);
-        if parts.as_path().as_os_str().is_empty() || !is_folder(context, &next) {
+        // The folder above may be out of reach, and the one that the path leads to is not.
+        let is_above = part == Component::ParentDir;
+        if parts.as_path().as_os_str().is_empty() || !is_above && !is_folder(context, &next) {
             let missing = matches!(part, Component::Normal(_)).then_some(part);
             return (folder, missing, parts.as_path().to_owned());
         }
