@@ -97,6 +97,7 @@ impl Agent {
             tools: self.declared(),
             tool_use,
             effort,
+            max_output_tokens: None,
         };
         let mut arrived = Arrived::default();
         let mut on_progress = |progress: Progress<'_>| match progress {

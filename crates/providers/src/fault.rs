@@ -3,6 +3,7 @@
 mod classify;
 mod sanitize;
 mod server_error;
+mod window;
 
 use std::fmt;
 use std::time::Duration;
@@ -86,7 +87,9 @@ impl Category {
             Category::RateLimit => "wait a moment, or use another model",
             Category::Quota => "add credit at the provider, or use another model",
             Category::ModelUnknown => "check the model's name, given by --model or `model`",
-            Category::ContextTooLong => "start a new session, or use a model with a larger context",
+            Category::ContextTooLong => {
+                "make room with /compact or /clear, or use a model with a larger context"
+            }
             Category::Blocked => "rephrase the message, or use another model",
             Category::Refused => "check the model and its provider's settings",
             Category::Server => "try again later, or use another model",

@@ -29,12 +29,15 @@ pub struct Request<'a> {
     pub tool_use: ToolUse,
     /// How long the model thinks, if the provider does not decide.
     pub effort: Option<Effort>,
+    /// How long the response may be, if it has a limit besides the model's own.
+    pub max_output_tokens: Option<u64>,
 }
 
 impl<'a> Request<'a> {
     /// A request that offers no tools.
     pub fn without_tools(model: &'a str, origin: &'a str, view: &'a [Seen<'a>]) -> Request<'a> {
-        Request { model, origin, view, tools: &[], tool_use: ToolUse::None, effort: None }
+        let (tools, tool_use, effort) = (&[], ToolUse::None, None);
+        Request { model, origin, view, tools, tool_use, effort, max_output_tokens: None }
     }
 }
 

@@ -69,7 +69,8 @@ pub(crate) fn sent_for(
     log: &[Message],
 ) -> String {
     let view = Log::new(log).view();
-    let request = Request { model, origin: "", view: &view, tools, tool_use, effort: None };
+    let request =
+        Request { tools, tool_use, ..Request::without_tools(model, "", &view) };
     String::from_utf8(provider.encode(&request)).unwrap()
 }
 

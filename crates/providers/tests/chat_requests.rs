@@ -14,7 +14,7 @@ fn send(view: &[Seen<'_>], tool_use: ToolUse) -> String {
         description: "Find files".to_owned(),
         parameters: json!({"type": "object"}),
     }];
-    let request = Request { model: "m", origin: "", view, tools: &tools, tool_use, effort: None };
+    let request = Request { tools: &tools, tool_use, ..Request::without_tools("m", "", view) };
     String::from_utf8(ChatCompletions.encode(&request)).unwrap()
 }
 

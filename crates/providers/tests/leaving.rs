@@ -61,6 +61,7 @@ async fn ask_and_notify(client: &Client, retrying: &Notify) {
         tools: &[],
         tool_use: ToolUse::Auto,
         effort: None,
+        max_output_tokens: None,
     };
     let mut on = |progress: Progress<'_>| {
         if let Progress::Retry { .. } = progress {

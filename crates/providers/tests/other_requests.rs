@@ -2,7 +2,9 @@
 //! contains.
 
 use ikigai_conversation::{Effort, Log, Message, Seen};
-use ikigai_providers::{Anthropic, Google, Provider, Request, Responses, Tool, ToolUse};
+use ikigai_providers::{
+    Anthropic, ChatCompletions, Google, Provider, Request, Responses, Tool, ToolUse,
+};
 use ikigai_testkit::strict;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -53,7 +55,7 @@ impl Format {
             parameters: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}),
         }];
         let request =
-            Request { model: self.model, origin: "", view, tools: &tools, tool_use, effort: None };
+            Request { tools: &tools, tool_use, ..Request::without_tools(self.model, "", view) };
         String::from_utf8(self.provider.encode(&request)).unwrap()
     }
 
@@ -142,5 +144,28 @@ proptest! {
         growth in any_growth(), tool_use in any_tool_use(),
     ) {
         RESPONSES.check_growth(&growth, tool_use)?;
+    }
+}
+
+/// A limit of the response is a field that each API knows by another name.
+#[test]
+fn the_length_of_a_response_is_limited_where_that_is_asked_for() {
+    let view = [Seen::User("hi")];
+    let chat = |model| (&ChatCompletions as &dyn Provider, model);
+    for ((provider, model), field, judge) in [
+        ((ANTHROPIC.provider, ANTHROPIC.model), "/max_tokens", ANTHROPIC.judge),
+        ((GOOGLE.provider, GOOGLE.model), "/generationConfig/maxOutputTokens", GOOGLE.judge),
+        ((RESPONSES.provider, RESPONSES.model), "/max_output_tokens", RESPONSES.judge),
+        (chat("llama"), "/max_tokens", strict::chat::check as fn(&Value) -> Result<(), String>),
+        (chat("gpt-5-mini"), "/max_completion_tokens", strict::chat::check),
+    ] {
+        let body = |max_output_tokens| {
+            let request = Request { max_output_tokens, ..Request::without_tools(model, "", &view) };
+            let body: Value = serde_json::from_slice(&provider.encode(&request)).unwrap();
+            judge(&body).unwrap();
+            body
+        };
+        assert_eq!(body(Some(400)).pointer(field), Some(&json!(400)), "{field}");
+        assert_ne!(body(None).pointer(field), Some(&json!(400)), "{field}");
     }
 }

@@ -121,6 +121,7 @@ fn check(
             tools: &[],
             tool_use: ToolUse::Auto,
             effort: None,
+            max_output_tokens: None,
         };
         let body = serde_json::from_slice(&provider.encode(&request)).unwrap();
         judge(&body).map_err(|rule| TestCaseError::fail(format!("{rule}: {body}")))?;

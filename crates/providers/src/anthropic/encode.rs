@@ -33,7 +33,10 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     }
     body(&Body {
         model: request.model,
-        max_tokens: max_tokens(request.model),
+        max_tokens: match request.max_output_tokens.map(u32::try_from) {
+            Some(Ok(limit)) => limit.min(max_tokens(request.model)),
+            Some(Err(_)) | None => max_tokens(request.model),
+        },
         stream: true,
         cache_control: CacheControl::Ephemeral,
         system,

@@ -39,6 +39,9 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     if let Some(effort) = request.effort {
         body.field("reasoning_effort", &format!("{:?}", openai_effort(effort)));
     }
+    if let Some(limit) = request.max_output_tokens {
+        body.field(limit_name(request.model), &limit.to_string());
+    }
     body.raw("}");
     body.bytes
 }
@@ -49,6 +52,13 @@ pub(crate) fn openai_effort(effort: Effort) -> &'static str {
         Effort::Off => "none",
         Effort::Low | Effort::Medium | Effort::High => effort.word(),
     }
+}
+
+/// The field for the maximum length of a response. OpenAI's reasoning models refuse the name that
+/// every other server knows.
+fn limit_name(model: &str) -> &'static str {
+    let is_reasoning = ["gpt-5", "o1", "o3", "o4"].iter().any(|start| model.starts_with(start));
+    if is_reasoning { "max_completion_tokens" } else { "max_tokens" }
 }
 
 fn describe(tool: &Tool) -> serde_json::Value {

@@ -151,14 +151,26 @@ fn category_of_words(status: Option<u16>, words: &str) -> Option<Category> {
     (may_be_model && (is_about_model || is_nameless)).then_some(Category::ModelUnknown)
 }
 
-const TOO_LONG: [&str; 7] = [
+const TOO_LONG: [&str; 19] = [
     "prompt is too long",
+    "input is too long",
     "maximum context length",
+    "maximum prompt length",
     "context length exceeded",
     "exceeds the available context size",
+    "exceeds the context length",
     "exceed context window",
+    "exceed context limit",
     "input token count",
+    "prompt token count",
     "context window exceeded",
+    "context window exceeds",
+    "context length of only",
+    "greater than the context length",
+    "exceeded model token limit",
+    "exceeds max length",
+    "too large for model with",
+    "reduce the length of the messages",
 ];
 
 const UNKNOWN: [&str; 7] = [

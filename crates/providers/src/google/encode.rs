@@ -42,10 +42,20 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
             }
             ToolUse::None | ToolUse::Auto => None,
         },
-        generation_config: request
-            .effort
-            .map(|effort| json!({ "thinkingConfig": thinking_config(request.model, effort) })),
+        generation_config: generation_config(request),
     })
+}
+
+/// How the model answers, where that is not left to it.
+fn generation_config(request: &Request<'_>) -> Option<Value> {
+    let mut config = serde_json::Map::new();
+    if let Some(effort) = request.effort {
+        config.insert("thinkingConfig".to_owned(), thinking_config(request.model, effort));
+    }
+    if let Some(limit) = request.max_output_tokens {
+        config.insert("maxOutputTokens".to_owned(), limit.into());
+    }
+    (!config.is_empty()).then_some(Value::Object(config))
 }
 
 /// Models since Gemini 3 have levels, older ones a number of tokens. Requests with the other field

@@ -34,6 +34,8 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
             ToolUse::None | ToolUse::Auto => None,
         },
         reasoning: request.effort.map(Thinking::of),
+        // The API refuses a smaller number.
+        max_output_tokens: request.max_output_tokens.map(|limit| limit.max(16)),
     })
 }
 
@@ -65,6 +67,8 @@ struct Body<'a> {
     tool_choice: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
 }
 
 #[derive(Serialize)]

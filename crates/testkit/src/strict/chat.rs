@@ -23,6 +23,8 @@ pub fn check(body: &Value) -> Result<(), String> {
             "messages",
             "tool_choice",
             "reasoning_effort",
+            "max_tokens",
+            "max_completion_tokens",
         ],
         "the body",
     )?;

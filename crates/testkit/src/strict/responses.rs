@@ -11,7 +11,8 @@ use super::rules::{Verdict, distinct, ensure, fields, list, name, object, text, 
 /// # Errors
 /// Why the API would refuse it.
 pub fn check(body: &Value) -> Result<(), String> {
-    let optional = ["include", "instructions", "tools", "tool_choice", "reasoning"];
+    let optional =
+        ["include", "instructions", "tools", "tool_choice", "reasoning", "max_output_tokens"];
     let required = ["model", "store", "stream", "input"];
     let all = fields(body, "the request", &required, &optional)?;
     visible(&body["model"], "model")?;
