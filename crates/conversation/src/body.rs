@@ -58,6 +58,18 @@ impl Body {
         }
     }
 
+    /// The response that this is a text or a call of.
+    pub(crate) fn response(&self) -> Option<&ResponseId> {
+        match self {
+            Body::Assistant(answer) => Some(&answer.response),
+            Body::ToolCall(call) => Some(&call.response),
+            Body::System | Body::User | Body::ToolResult(_) | Body::Notification(_) => None,
+            Body::Summary(_) | Body::Fork(_) | Body::Usage(_) | Body::Mark(_) => None,
+            Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => None,
+            Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => None,
+        }
+    }
+
     /// The data as a JSON object on one line, `{}` where there is none.
     pub fn data_json(&self) -> String {
         serde_json::to_string(&Data(self)).expect("texts, numbers and lists always become JSON")
@@ -200,10 +212,23 @@ data! {
         mail: Vec<MailId>,
     }
 
-    /// What a summary replaces.
+    /// What a summary replaces, and what a model still sees of that. A view with a summary depends
+    /// on nothing else, so that requests stay stable.
     Summary {
         /// The last message that it replaces.
         up_to: MessageId,
+        /// The user's own messages among them that are still sent, in order.
+        kept: Vec<MessageId>,
+        /// How many bytes of the last kept message are sent, if not all of it.
+        cut: Option<u64> = "Option::is_none",
+        /// What the database knew in the commit of the summary, as text for the model.
+        obligations: String,
+        /// The tokens in the context before it.
+        before: u64,
+        /// The tokens in the context after it.
+        after: u64,
+        /// How long it took to write, in milliseconds.
+        elapsed_ms: u64,
     }
 
     /// Where a fork comes from.

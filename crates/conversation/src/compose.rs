@@ -133,12 +133,12 @@ impl NewMessage {
         NewMessage { content: text.into(), body: Body::Notification(Notification { mail }) }
     }
 
-    /// A summary that replaces everything up to and including `up_to`.
+    /// A summary that replaces everything up to and including its `up_to`.
     ///
-    /// `up_to` should be the last message of a turn: a response's extras are in its first message,
-    /// and would be lost by a cut in the middle of it.
-    pub fn summary(text: impl Into<String>, up_to: MessageId) -> NewMessage {
-        NewMessage { content: text.into(), body: Body::Summary(Summary { up_to }) }
+    /// That should be the end of a response: its extras are in its first message, and would be lost
+    /// by a cut in the middle of it.
+    pub fn summary(text: impl Into<String>, summary: Summary) -> NewMessage {
+        NewMessage { content: text.into(), body: Body::Summary(summary) }
     }
 
     /// The first message of a fork's own log.

@@ -13,6 +13,8 @@
 //! | [`CallSummary`], [`ResultSummary`], [`Preview`] | how calls are displayed | `shown.rs`, `diff.rs` |
 //! | [`Log`] | an agent's messages: open calls, whether a turn is due | `log.rs`, `pairs.rs` |
 //! | [`Seen`] | what a model may see of a log, by [`Log::view`] | `view.rs` |
+//! | [`TrimPlan`], [`SummaryPlan`] | what can be left out when a context fills up | `making_room.rs`, `counting.rs`, `size.rs` |
+//! | [`Reduction`] | the part of a log that is still needed after that | `reduction.rs` |
 //! | [`AgentId`], [`MessageId`], … | IDs | `agent_id.rs`, `ids.rs` |
 //!
 //! # Invariants
@@ -70,7 +72,12 @@ mod shown;
 mod identity;
 mod log;
 mod pairs;
+mod reduction;
 mod view;
+
+mod counting;
+mod making_room;
+mod size;
 
 mod agent_id;
 mod error;
@@ -91,8 +98,11 @@ pub use identity::Identity;
 pub use ids::{MailId, MessageId, ResponseId, SessionId, ToolCallId};
 pub use kind::Kind;
 pub use log::Log;
+pub use making_room::{KeptRoom, SummaryPlan, TrimPlan};
 pub use message::{Message, NewMessage};
 pub use mode::Mode;
+pub use reduction::Reduction;
 pub use shown::{CallSummary, EffectKind, Preview, ResultState, ResultSummary};
+pub use size::{bytes_of, tokens_in, tokens_of};
 pub use time::Time;
 pub use view::Seen;

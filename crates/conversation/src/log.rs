@@ -90,7 +90,7 @@ impl<'a> Log<'a> {
             .filter(|target| *target < position && self.at(*target).agent == message.agent)
     }
 
-    fn position_of(&self, id: MessageId) -> Option<usize> {
+    pub(crate) fn position_of(&self, id: MessageId) -> Option<usize> {
         let find =
             |messages: &[Message]| messages.binary_search_by_key(&id, |message| message.id).ok();
         find(self.inherited).or_else(|| find(self.own).map(|own| self.inherited.len() + own))
@@ -100,7 +100,7 @@ impl<'a> Log<'a> {
         self.own_at(position).unwrap_or_else(|| &self.inherited[position])
     }
 
-    fn own_at(&self, position: usize) -> Option<&'a Message> {
+    pub(crate) fn own_at(&self, position: usize) -> Option<&'a Message> {
         position.checked_sub(self.inherited.len()).map(|own| &self.own[own])
     }
 
@@ -110,7 +110,7 @@ impl<'a> Log<'a> {
 }
 
 /// Whether a turn is due after `message`; `None` if the message before it decides.
-fn decides_turn(message: &Message) -> Option<bool> {
+pub(crate) fn decides_turn(message: &Message) -> Option<bool> {
     match &message.body {
         Body::User | Body::Notification(_) => Some(true),
         // A call counts for its result as well. A result that closes a call left open by a crash

@@ -1,7 +1,7 @@
 //! What a model may see of a log.
 
 use crate::agent_id::AgentId;
-use crate::body::{Assistant, Body, ToolCall};
+use crate::body::{Assistant, Body, Summary, ToolCall};
 use crate::extras::Extras;
 use crate::identity::Identity;
 use crate::ids::{MessageId, ResponseId};
@@ -25,6 +25,8 @@ pub enum Seen<'a> {
     Notification(&'a str),
     /// A summary that replaces an earlier part. Sent in the role `user`.
     Summary(&'a str),
+    /// What the database knew when the summary was written. Sent in the role `user`.
+    Obligations(&'a str),
     /// The text of a response. It may be empty, for example if it only carries the extras.
     Assistant {
         /// The text.
@@ -52,7 +54,8 @@ impl<'a> Log<'a> {
     ///
     /// - `clear` hides everything before it except the system prompt.
     /// - `rewind` restores the view right after its target message.
-    /// - `summary` replaces everything up to and including its `up_to`, except the system prompt.
+    /// - `summary` replaces everything up to and including its `up_to`, except the system prompt
+    ///   and the user's messages that it keeps, which come before it.
     /// - `trim` reduces earlier tool outputs to one line each.
     ///
     /// For every log, wherever a crash cut it off: each call has exactly one result, directly after
@@ -71,14 +74,23 @@ impl<'a> Log<'a> {
         };
         let mut writer = Writer::new(results);
         visible.systems.iter().for_each(|system| writer.say(Seen::System(&system.content)));
-        let rest = &visible.items[visible.first..];
-        if let Some(summary) = visible.summary {
+        let rest = visible.shown();
+        if let Some((message, summary)) = visible.summary {
+            let kept = visible.kept(self, &writer.results.is_live);
+            for (index, message) in kept.iter().enumerate() {
+                writer.introduce(&message.agent);
+                let cut = summary.cut.filter(|_| index + 1 == kept.len());
+                writer.say(Seen::User(start_of(&message.content, cut)));
+            }
             // It belongs to the agent of the messages that follow it: in a fork, these may be the
             // end of the parent's conversation.
             let first = rest.first().map(|position| self.at(*position));
-            let speaker = first.filter(|first| first.id < summary.id).unwrap_or(summary);
+            let speaker = first.filter(|first| first.id < message.id).unwrap_or(message);
             writer.introduce(&speaker.agent);
-            writer.say(Seen::Summary(&summary.content));
+            writer.say(Seen::Summary(&message.content));
+            if !summary.obligations.is_empty() {
+                writer.say(Seen::Obligations(&summary.obligations));
+            }
         }
         rest.iter().for_each(|position| writer.add(*position, self.at(*position)));
         writer.finish()
@@ -87,11 +99,11 @@ impl<'a> Log<'a> {
 
 /// The live messages that remain visible after clears and summaries.
 #[derive(Default)]
-struct Visible<'a> {
+pub(crate) struct Visible<'a> {
     /// System prompts from before the last clear or the end of the summary.
     systems: Vec<&'a Message>,
     /// The summary that replaces `items[..first]`.
-    summary: Option<&'a Message>,
+    pub(crate) summary: Option<(&'a Message, &'a Summary)>,
     /// The positions of all items except results, which come with their calls.
     items: Vec<usize>,
     /// The first visible item. Moving it instead of removing items keeps many summaries linear.
@@ -100,7 +112,7 @@ struct Visible<'a> {
 }
 
 impl<'a> Visible<'a> {
-    fn of(log: &Log<'a>, live: &[usize]) -> Visible<'a> {
+    pub(crate) fn of(log: &Log<'a>, live: &[usize]) -> Visible<'a> {
         let mut visible = Visible::default();
         for position in live {
             let message = log.at(*position);
@@ -111,7 +123,7 @@ impl<'a> Visible<'a> {
                     let end =
                         visible.items.partition_point(|item| log.at(*item).id <= summary.up_to);
                     visible.hide_until(log, end);
-                    visible.summary = Some(message);
+                    visible.summary = Some((message, summary));
                 }
                 Body::Clear => {
                     visible.hide_until(log, visible.items.len());
@@ -128,6 +140,25 @@ impl<'a> Visible<'a> {
         visible
     }
 
+    /// The positions of the visible items after the summary, if there is one.
+    pub(crate) fn shown(&self) -> &[usize] {
+        &self.items[self.first..]
+    }
+
+    /// The user's messages that the summary keeps.
+    pub(crate) fn kept(&self, log: &Log<'a>, is_live: &[bool]) -> Vec<&'a Message> {
+        let Some((_, summary)) = self.summary else { return Vec::new() };
+        let replaced = summary.kept.iter().filter(|id| **id <= summary.up_to);
+        let positions = replaced.filter_map(|id| log.position_of(*id));
+        let live = positions.filter(|position| is_live[*position]);
+        live.map(|position| log.at(position)).filter(|kept| kept.body == Body::User).collect()
+    }
+
+    /// Whether the output in this message is reduced to one line.
+    pub(crate) fn is_trimmed(&self, result: MessageId) -> bool {
+        self.trimmed_up_to.is_some_and(|up_to| result <= up_to)
+    }
+
     /// Hides all items before `end`, unless they are hidden already.
     fn hide_until(&mut self, log: &Log<'a>, end: usize) {
         let end = end.max(self.first);
@@ -135,6 +166,12 @@ impl<'a> Visible<'a> {
         self.systems.extend(hidden.filter(|message| message.body == Body::System));
         self.first = end;
     }
+}
+
+/// The first `bytes` of a text, or all of it.
+fn start_of(text: &str, bytes: Option<u64>) -> &str {
+    let limit = bytes.map_or(text.len(), |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    &text[..text.floor_char_boundary(limit)]
 }
 
 /// Finds the result of a call as a model sees it.

@@ -97,7 +97,8 @@ impl<'a> Writer<'a> {
                 self.end_identity();
                 self.identity = Some(identity.to_string());
             }
-            Seen::User(text) | Seen::Notification(text) | Seen::Summary(text) => self.say(text),
+            Seen::User(text) | Seen::Notification(text) => self.say(text),
+            Seen::Summary(text) | Seen::Obligations(text) => self.say(text),
             Seen::Assistant { text, response, extras } => {
                 // A response has one text, before its calls. A second text belongs to another
                 // response.

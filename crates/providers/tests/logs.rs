@@ -2,8 +2,8 @@
 //! names and arguments.
 
 use ikigai_conversation::{
-    AgentId, Body, Extras, Fork, Log, Message, MessageId, NewMessage, ResponseId, Seen, Time,
-    ToolCallId,
+    AgentId, Body, Extras, Fork, Log, Message, MessageId, NewMessage, ResponseId, Seen, Summary,
+    Time, ToolCallId,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -141,7 +141,19 @@ impl Pen {
             Note::Interrupted => NewMessage::interrupted(None),
             Note::Rewind(to) => NewMessage::rewind(earlier(to), None),
             Note::Clear => NewMessage::clear(),
-            Note::Summary(up_to) => NewMessage::summary("summary", earlier(up_to)),
+            Note::Summary(up_to) => {
+                let (up_to, kept, obligations) = (earlier(up_to), Vec::new(), "owed".to_owned());
+                let data = Summary {
+                    up_to,
+                    kept,
+                    cut: None,
+                    obligations,
+                    before: 0,
+                    after: 0,
+                    elapsed_ms: 0,
+                };
+                NewMessage::summary("summary", data)
+            }
             Note::Trim(up_to) => NewMessage::trim(earlier(up_to)),
         };
         self.log.push(new);

@@ -224,8 +224,8 @@ fn move_cell(cell: &mut Cell, column_type: ColumnType, shifts: &Shifts) -> Resul
     Ok(())
 }
 
-/// Shifts the messages and the mail that a log message names: `to` and `up_to` are messages, `mail`
-/// is mail.
+/// Shifts the messages and the mail that a log message names: `to`, `up_to` and `kept` are
+/// messages, `mail` is mail.
 fn move_data(data: &mut String, shifts: &Shifts) -> Result<(), StoreError> {
     let shift_of = |table| shifts.get(table).copied().unwrap_or(0);
     let (messages, mail) = (shift_of("messages"), shift_of("mail"));
@@ -240,9 +240,12 @@ fn move_data(data: &mut String, shifts: &Shifts) -> Result<(), StoreError> {
             *number = (old + shift).into();
         }
     }
-    for number in value.get_mut("mail").and_then(|mail| mail.as_array_mut()).into_iter().flatten() {
-        if let Some(old) = number.as_i64() {
-            *number = (old + mail).into();
+    for (field, shift) in [("kept", messages), ("mail", mail)] {
+        let list = value.get_mut(field).and_then(|list| list.as_array_mut());
+        for number in list.into_iter().flatten() {
+            if let Some(old) = number.as_i64() {
+                *number = (old + shift).into();
+            }
         }
     }
     *data = value.to_string();

@@ -8,8 +8,9 @@
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by
 //! subject: `sessions.rs`, `roots.rs`, `agents.rs`, `openings.rs`, `leases.rs`, `log.rs`, `queue.rs`,
-//! `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`, `spending.rs`, `files.rs`, `undos.rs`,
-//! `copies.rs` with `tables.rs`; and
+//! `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`, `spending.rs`, `files.rs`, `undos.rs`, `needed.rs`
+//! with `obligations.rs` (what is left of a conversation after a summary), `copies.rs` with
+//! `tables.rs`; and
 //! `steps.rs` with its steps: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`, `reports.rs`.
 //!
 //! # Invariants
@@ -40,6 +41,8 @@ mod leases;
 mod letters;
 mod log;
 mod mailbox;
+mod needed;
+mod obligations;
 mod openings;
 mod queue;
 mod reports;
@@ -77,6 +80,7 @@ pub use forks::{ForkContext, NewFork};
 pub use leases::Lease;
 pub use log::{AppendOutcome, Input, Next, Requests};
 pub use mailbox::{BODY_LIMIT, InboxEntry, InboxFilter, InboxPage, MAILBOX_LIMIT, Mail};
+pub use obligations::Obligations;
 pub use openings::{ClaimedAgent, Opening};
 pub use postgres::Locks;
 pub use process::Process;

@@ -158,6 +158,8 @@ pub enum Next {
     Permission,
     /// It sends a request to a model, which takes one from the session's budget.
     Request,
+    /// It sends a request to a model that was taken from the budget before.
+    GrantedRequest,
 }
 
 impl Next {
@@ -187,6 +189,9 @@ impl Next {
                     spending::open(unit, agent)?;
                 }
                 Ok(requests)
+            }
+            Next::GrantedRequest => {
+                set_state(unit, agent, State::Waiting).map(|()| Requests::Granted)
             }
         }
     }
@@ -262,32 +267,42 @@ fn require_own(unit: &Unit<'_>, agent: &AgentRow, id: MessageId) -> Result<(), S
     found.ok_or_else(none)
 }
 
-/// Follows the chain of full forks to its start. Each link says up to which message it inherits.
+/// Follows the chain of full forks to its start.
 fn whole(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<Message>, StoreError> {
     let mut parts = Vec::new();
-    let (mut key, mut id, mut up_to) = (agent.key, agent.id.clone(), i64::MAX);
-    loop {
-        parts.push(part(unit, key, &id, 0, up_to)?);
-        let sql =
-            "SELECT p.key, p.id, a.inherits_up_to FROM agents a JOIN agents p ON p.key = a.inherits
-            WHERE a.key = ?1";
-        let parent = unit.row(sql, params![key], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get::<Option<i64>>(2)?))
-        })?;
-        match parent {
-            Some((parent, parent_id, last)) => {
-                key = parent;
-                id = parent_id;
-                up_to = up_to.min(last.unwrap_or(0));
-            }
-            None => break,
-        }
+    let own = Ancestor { key: agent.key, id: agent.id.clone(), up_to: i64::MAX };
+    let mut next = Some(own);
+    while let Some(agent) = next {
+        parts.push(part(unit, agent.key, &agent.id, 0, agent.up_to)?);
+        next = agent.parent(unit)?;
     }
     Ok(parts.into_iter().rev().flatten().collect())
 }
 
+/// An agent with the part of its log that another inherits.
+#[derive(Debug, Clone)]
+pub(crate) struct Ancestor {
+    pub(crate) key: i64,
+    pub(crate) id: AgentId,
+    /// The last message of the part.
+    pub(crate) up_to: i64,
+}
+
+impl Ancestor {
+    /// The agent whose log this one continues, if it is a full fork.
+    pub(crate) fn parent(&self, unit: &Unit<'_>) -> Result<Option<Ancestor>, StoreError> {
+        let sql =
+            "SELECT p.key, p.id, a.inherits_up_to FROM agents a JOIN agents p ON p.key = a.inherits
+            WHERE a.key = ?1";
+        unit.row(sql, params![self.key], |row| {
+            let last = row.get::<Option<i64>>(2)?.unwrap_or(0);
+            Ok(Ancestor { key: row.get(0)?, id: row.get(1)?, up_to: self.up_to.min(last) })
+        })
+    }
+}
+
 /// The own messages of an agent with `after < id <= up_to`.
-fn part(
+pub(crate) fn part(
     unit: &Unit<'_>,
     agent: i64,
     id: &AgentId,
@@ -301,7 +316,7 @@ fn part(
         .collect()
 }
 
-fn read_message(row: &Row<'_>, agent: &AgentId) -> Result<Message, StoreError> {
+pub(crate) fn read_message(row: &Row<'_>, agent: &AgentId) -> Result<Message, StoreError> {
     let body = Body::from_parts(&row.text(1)?, &row.text(3)?).map_err(StoreError::internal)?;
     Ok(Message {
         id: message_id(row.get(0)?)?,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
+use ikigai_conversation::{AgentId, Message, NewMessage, SessionId, Summary};
 use ikigai_store::{
     Change, Content, FileAccess, Next, Process, RootFolder, SeenFile, Session, StoreError,
     StoredContent, UndoEntry,
@@ -90,6 +90,12 @@ async fn full_session(store: &TestStore) -> SessionId {
     let child = one.fork(store, full).await.unwrap();
     store.queue_input(one.lease.clone(), one.id.clone(), "later".to_owned()).await.unwrap();
     child.answer(store, "done").await;
+    let up_to = one.mark(store).await;
+    let (cut, obligations) = (Some(2), "owed".to_owned());
+    let (kept, elapsed_ms) = (vec![up_to, up_to], 5);
+    let data = Summary { up_to, kept, cut, obligations, before: 2, after: 1, elapsed_ms };
+    let summary = NewMessage::summary("so far", data);
+    one.append(store, summary, Next::GrantedRequest).await.unwrap();
     let root = |path: &str, device, inode| RootFolder { path: path.into(), device, inode };
     let roots =
         vec![root("/w/\u{e4}", Some(u64::MAX), Some(7)), root("/nfs", None, Some(u64::MAX))];

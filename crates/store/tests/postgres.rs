@@ -26,6 +26,8 @@ mod roots;
 mod sessions;
 #[path = "suite/spending.rs"]
 mod spending;
+#[path = "suite/summaries.rs"]
+mod summaries;
 #[path = "suite/turns.rs"]
 mod turns;
 #[path = "suite/undos.rs"]

@@ -27,6 +27,7 @@ pub fn fault_of_view(view: &[Seen<'_>]) -> Option<String> {
             | Seen::User(_)
             | Seen::Notification(_)
             | Seen::Summary(_)
+            | Seen::Obligations(_)
             | Seen::Assistant { .. } => {
                 if let Some(call) = open.front() {
                     return Some(format!("call {} has no result behind it", call.tool_call_id));

@@ -28,6 +28,18 @@ pub(super) fn result(name: &str, call_id: &str, output: &str) -> NewMessage {
     }
 }
 
+/// A summary that keeps nothing.
+pub(super) fn summary(text: &str, up_to: MessageId) -> NewMessage {
+    keeping(text, up_to, &[])
+}
+
+/// A summary that keeps messages of the user.
+pub(super) fn keeping(text: &str, up_to: MessageId, kept: &[MessageId]) -> NewMessage {
+    let (kept, obligations) = (kept.to_vec(), String::new());
+    let data = Summary { up_to, kept, cut: None, obligations, before: 0, after: 0, elapsed_ms: 0 };
+    NewMessage::summary(text, data)
+}
+
 pub(super) fn answer(text: &str, response: &str) -> NewMessage {
     NewMessage::assistant(text, ResponseId::new(response))
 }
@@ -124,10 +136,20 @@ fn any_visible_body() -> impl Strategy<Value = Body> {
         call,
         result,
         mail.prop_map(|mail| Body::Notification(Notification { mail })),
-        any_id().prop_map(|up_to| Body::Summary(Summary { up_to })),
+        any_summary(),
         (any_agent(), option::of(any_id()))
             .prop_map(|(parent, up_to)| Body::Fork(Fork { parent, up_to })),
     ]
+}
+
+fn any_summary() -> impl Strategy<Value = Body> {
+    let kept = prop::collection::vec(any_id(), 0..4);
+    let tokens = (any::<u64>(), any::<u64>(), option::of(any::<u64>()));
+    (any_id(), kept, any_text(), tokens).prop_map(
+        |(up_to, kept, obligations, (before, after, cut))| {
+            Body::Summary(Summary { up_to, kept, cut, obligations, before, after, elapsed_ms: 7 })
+        },
+    )
 }
 
 fn any_shown() -> impl Strategy<Value = ResultSummary> {

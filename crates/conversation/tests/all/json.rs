@@ -6,7 +6,7 @@ use ikigai_conversation::{
 };
 use proptest::prelude::*;
 
-use super::generate::{agent, answer, any_body, any_message, call, id, result};
+use super::generate::{agent, answer, any_body, any_message, call, id, result, summary};
 
 #[track_caller]
 fn check(new: NewMessage, kind_content_and_data: &str) {
@@ -35,7 +35,10 @@ fn each_kind_is_encoded_as_in_the_contract() {
         NewMessage::notification("[Notification: …]", vec![MailId::new(5).unwrap()]),
         r#""kind":"notification","content":"[Notification: …]","data":{"mail":[5]}"#,
     );
-    check(NewMessage::summary("s", id(3)), r#""kind":"summary","content":"s","data":{"up_to":3}"#);
+    check(
+        summary("s", id(3)),
+        r#""kind":"summary","content":"s","data":{"up_to":3,"kept":[],"obligations":"","before":0,"after":0,"elapsed_ms":0}"#,
+    );
     check(
         NewMessage::fork(Fork { parent: agent("0/"), up_to: Some(id(3)) }),
         r#""kind":"fork","content":"Forked from 0/","data":{"parent":"0/","up_to":3}"#,

@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{Fork, Log, NewMessage, ResponseId, ToolCallId, Usage};
 
-use super::generate::{agent, answer, call, id, numbered, result};
+use super::generate::{agent, answer, call, id, numbered, result, summary};
 
 const CLOSING: &str =
     r#"{"success":false,"error":"Interrupted: the program ended before the call did"}"#;
@@ -115,7 +115,7 @@ fn messages_that_only_the_user_sees_change_nothing() {
             NewMessage::mark(None),
             NewMessage::kill(vec![agent("0/0/")]),
             NewMessage::trim(id(1)),
-            NewMessage::summary("s", id(1)),
+            summary("s", id(1)),
         ]
     };
     check_turn([user()].into_iter().chain(notes()), true);

@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{Body, Extras, Log, Message, NewMessage, ResponseId, Seen};
 
-use super::generate::{answer, call, id, numbered, result};
+use super::generate::{answer, call, id, keeping, numbered, result, summary};
 
 /// The view as text.
 pub(super) fn show(view: &[Seen<'_>]) -> Vec<String> {
@@ -12,6 +12,7 @@ pub(super) fn show(view: &[Seen<'_>]) -> Vec<String> {
         Seen::User(text) => format!("user {text}"),
         Seen::Notification(text) => format!("notification {text}"),
         Seen::Summary(text) => format!("summary {text}"),
+        Seen::Obligations(text) => format!("obligations {text}"),
         Seen::Assistant { text, .. } => format!("assistant {text}"),
         Seen::ToolCall(call) => format!("call {} {}", call.name, call.tool_call_id),
         Seen::ToolResult { call, output, .. } => format!("result {} {output}", call.tool_call_id),
@@ -137,7 +138,7 @@ fn a_result_without_its_call_is_not_seen() {
 #[test]
 fn clear_leaves_only_the_system_prompt() {
     check([system("p"), user("a"), NewMessage::clear(), user("b")], &["system p", "user b"]);
-    check([user("a"), NewMessage::summary("s", id(1)), NewMessage::clear()], &[]);
+    check([user("a"), summary("s", id(1)), NewMessage::clear()], &[]);
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn rewind_restores_the_view_at_the_mark() {
     check([user("a"), mark(), user("b"), rewind(2), user("c")], &["user a", "user c"]);
     // Past a clear, and past a summary.
     check([user("a"), mark(), NewMessage::clear(), user("b"), rewind(2)], &["user a"]);
-    check([user("a"), mark(), NewMessage::summary("s", id(1)), user("b"), rewind(2)], &["user a"]);
+    check([user("a"), mark(), summary("s", id(1)), user("b"), rewind(2)], &["user a"]);
     // Past another rewind, nested, and to a mark that a rewind had hidden.
     check([mark(), user("a"), mark(), user("b"), rewind(3), user("c"), rewind(1)], &[]);
     check([mark(), user("a"), mark(), user("b"), rewind(3), user("c"), rewind(3)], &["user a"]);
@@ -170,42 +171,55 @@ fn a_rewind_into_a_call_closes_it() {
 #[test]
 fn a_summary_replaces_earlier_messages() {
     check(
-        [
-            system("p"),
-            user("a"),
-            answer("b", "r"),
-            user("c"),
-            NewMessage::summary("s", id(3)),
-            user("d"),
-        ],
+        [system("p"), user("a"), answer("b", "r"), user("c"), summary("s", id(3)), user("d")],
         &["system p", "summary s", "user c", "user d"],
     );
     // A later summary replaces an earlier one, even if it was written after its own `up_to`.
     check(
-        [
-            user("a"),
-            user("b"),
-            NewMessage::summary("s", id(1)),
-            NewMessage::summary("t", id(2)),
-            user("c"),
-        ],
+        [user("a"), user("b"), summary("s", id(1)), summary("t", id(2)), user("c")],
         &["summary t", "user c"],
     );
-    check(
-        [user("a"), user("b"), NewMessage::summary("s", id(2)), NewMessage::summary("t", id(1))],
-        &["summary t"],
-    );
+    check([user("a"), user("b"), summary("s", id(2)), summary("t", id(1))], &["summary t"]);
     // Cut between a call and its result.
+    check([call("glob", "c", "r"), result("glob", "c", "1"), summary("s", id(1))], &["summary s"]);
+}
+
+#[test]
+fn a_summary_keeps_the_users_messages_and_adds_what_the_database_knew() {
+    let mut sum_up = keeping("s", id(5), &[id(2), id(5)]);
+    if let Body::Summary(summary) = &mut sum_up.body {
+        (summary.cut, summary.obligations) = (Some(4), "owed".to_owned());
+    }
+    let log = [
+        system("p"),
+        user("one"),
+        answer("a", "r1"),
+        user("two"),
+        user("three"),
+        sum_up,
+        answer("b", "r2"),
+    ];
     check(
-        [call("glob", "c", "r"), result("glob", "c", "1"), NewMessage::summary("s", id(1))],
-        &["summary s"],
+        log,
+        &["system p", "user one", "user thre", "summary s", "obligations owed", "assistant b"],
     );
+    // Only the user's messages that it replaces and that no rewind discarded.
+    let log = [answer("a", "r"), user("b"), keeping("s", id(1), &[id(1), id(2), id(9)]), user("c")];
+    check(log, &["summary s", "user b", "user c"]);
+    let log = [mark(), user("a"), rewind(1), user("b"), keeping("s", id(4), &[id(2), id(4)])];
+    check(log, &["user b", "summary s"]);
+    // A cut inside of a character.
+    let mut sum_up = keeping("s", id(1), &[id(1)]);
+    if let Body::Summary(summary) = &mut sum_up.body {
+        summary.cut = Some(1);
+    }
+    check([user("é"), sum_up], &["user ", "summary s"]);
 }
 
 #[test]
 fn a_system_prompt_is_never_hidden_by_clear_or_summary() {
     check(
-        [user("a"), system("p"), user("b"), NewMessage::summary("s", id(3)), user("c")],
+        [user("a"), system("p"), user("b"), summary("s", id(3)), user("c")],
         &["system p", "summary s", "user c"],
     );
     check([user("a"), system("p"), user("b")], &["user a", "system p", "user b"]);
@@ -274,11 +288,11 @@ fn a_fork_that_hides_what_it_inherited_gets_a_plain_identity() {
     let own = numbered("0/0/", 10, [user("x"), NewMessage::clear(), user("y")]);
     let expected = ["system p", "[You are agent 0/0/, forked by 0/.]", "user y"];
     check_log(Log::forked(&inherited, &own), &expected);
-    let own = numbered("0/0/", 10, [user("x"), NewMessage::summary("s", id(4))]);
+    let own = numbered("0/0/", 10, [user("x"), summary("s", id(4))]);
     let expected = ["system p", "[You are agent 0/0/, forked by 0/.]", "summary s", "user x"];
     check_log(Log::forked(&inherited, &own), &expected);
     // Half of it remains: the summary replaces the parent's other half.
-    let own = numbered("0/0/", 10, [user("x"), NewMessage::summary("s", id(2))]);
+    let own = numbered("0/0/", 10, [user("x"), summary("s", id(2))]);
     let expected =
         ["system p", "[You are agent 0/]", "summary s", "assistant a", INHERITING, "user x"];
     check_log(Log::forked(&inherited, &own), &expected);

@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
-use ikigai_conversation::{Body, Log, Message, MessageId, NewMessage, Seen, ToolCall};
+use ikigai_conversation::{
+    Body, KeptRoom, Log, Message, MessageId, NewMessage, Reduction, Seen, Summary, SummaryPlan,
+    ToolCall,
+};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::generate::{answer, call, id, numbered, result};
+use super::generate::{answer, call, id, keeping, numbered, result, summary};
 
 /// A step in writing a log. An `Index` picks a message before it.
 #[derive(Debug, Clone)]
@@ -30,7 +33,8 @@ enum Note {
     Interrupted,
     Rewind(Index),
     Clear,
-    Summary(Index),
+    /// The end of what it replaces, and what it keeps.
+    Summary(Index, Vec<Index>),
     Trim(Index),
 }
 
@@ -41,7 +45,8 @@ fn any_note() -> impl Strategy<Value = Note> {
         1 => Just(Note::Interrupted),
         2 => any::<Index>().prop_map(Note::Rewind),
         1 => Just(Note::Clear),
-        1 => any::<Index>().prop_map(Note::Summary),
+        1 => (any::<Index>(), prop::collection::vec(any::<Index>(), 0..3))
+            .prop_map(|(up_to, kept)| Note::Summary(up_to, kept)),
         1 => any::<Index>().prop_map(Note::Trim),
     ]
 }
@@ -82,7 +87,12 @@ impl Pen {
             Note::Interrupted => NewMessage::interrupted(None),
             Note::Rewind(to) => NewMessage::rewind(self.earlier(to), None),
             Note::Clear => NewMessage::clear(),
-            Note::Summary(up_to) => NewMessage::summary(self.number(), self.earlier(up_to)),
+            Note::Summary(up_to, kept) => {
+                let mut kept: Vec<MessageId> = kept.iter().map(|kept| self.earlier(kept)).collect();
+                kept.sort();
+                kept.dedup();
+                keeping(&self.number(), self.earlier(up_to), &kept)
+            }
             Note::Trim(up_to) => NewMessage::trim(self.earlier(up_to)),
         });
     }
@@ -163,6 +173,7 @@ fn assert_valid(view: &[Seen<'_>]) {
             | Seen::User(_)
             | Seen::Notification(_)
             | Seen::Summary(_)
+            | Seen::Obligations(_)
             | Seen::Assistant { .. } => {
                 assert_eq!(answered, calls.len(), "a call without its result");
                 (calls, answered) = (Vec::new(), 0);
@@ -172,14 +183,34 @@ fn assert_valid(view: &[Seen<'_>]) {
     assert_eq!(answered, calls.len(), "a call without its result");
 }
 
+/// Whether a summary could keep these: messages of the user that no rewind discarded.
+fn are_messages_of_the_user(kept: &[MessageId], log: &[Message]) -> bool {
+    let gone = Log::new(log).rewound();
+    let said = log.iter().filter(|message| message.body == Body::User);
+    let said: Vec<MessageId> =
+        said.filter(|message| !gone.contains(message)).map(|message| message.id).collect();
+    kept.iter().all(|kept| said.contains(kept))
+}
+
 /// The rules of the view in the simplest form: everything that is visible after each message.
 fn visible_by_the_rules(log: &[Message]) -> Vec<&Message> {
-    let mut after: HashMap<MessageId, Vec<&Message>> = HashMap::new();
-    let mut visible: Vec<&Message> = Vec::new();
+    #[derive(Clone, Default)]
+    struct State<'a> {
+        /// All of it but what the summary keeps.
+        visible: Vec<&'a Message>,
+        kept: Vec<&'a Message>,
+        /// What the user has said.
+        said: Vec<&'a Message>,
+    }
+    let mut after: HashMap<MessageId, State<'_>> = HashMap::new();
+    let State { mut visible, mut kept, mut said } = State::default();
     for message in log {
+        if message.body == Body::User {
+            said.push(message);
+        }
         match &message.body {
             Body::Clear => visible.retain(|message| message.body == Body::System),
-            Body::Rewind(rewind) => visible = after[&rewind.to].clone(),
+            Body::Rewind(rewind) => State { visible, kept, said } = after[&rewind.to].clone(),
             Body::Summary(summary) => {
                 let is_system = |message: &Message| message.body == Body::System;
                 let replaced = |message: &Message| {
@@ -188,6 +219,8 @@ fn visible_by_the_rules(log: &[Message]) -> Vec<&Message> {
                 let systems = visible.iter().copied().filter(|message| is_system(message));
                 let rest = visible.iter().copied();
                 let rest = rest.filter(|message| !is_system(message) && !replaced(message));
+                let is_kept = |said: &&Message| replaced(said) && summary.kept.contains(&said.id);
+                kept = said.iter().copied().filter(is_kept).collect();
                 visible = systems.chain([message]).chain(rest).collect();
             }
             Body::System | Body::User | Body::Notification(_) => visible.push(message),
@@ -196,7 +229,12 @@ fn visible_by_the_rules(log: &[Message]) -> Vec<&Message> {
             Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
             Body::Approval(_) => {}
         }
-        after.insert(message.id, visible.clone());
+        let (visible, kept, said) = (visible.clone(), kept.clone(), said.clone());
+        after.insert(message.id, State { visible, kept, said });
+    }
+    let summary = visible.iter().position(|message| matches!(message.body, Body::Summary(_)));
+    if let Some(summary) = summary {
+        visible.splice(summary..summary, kept);
     }
     visible
 }
@@ -207,7 +245,7 @@ fn said<'a>(seen: &Seen<'a>) -> Option<(&'a str, Option<&'a ToolCall>)> {
         Seen::System(text) | Seen::User(text) | Seen::Notification(text) => Some((text, None)),
         Seen::Summary(text) | Seen::Assistant { text, .. } => Some((text, None)),
         Seen::ToolCall(call) => Some(("", Some(call))),
-        Seen::Identity(_) | Seen::ToolResult { .. } => None,
+        Seen::Identity(_) | Seen::Obligations(_) | Seen::ToolResult { .. } => None,
     }
 }
 
@@ -284,6 +322,82 @@ proptest! {
         prop_assert_eq!(&after[..before.len()], &before[..]);
     }
 
+    /// Forgetting what a summary or a clear hides changes nothing, now or later.
+    #[test]
+    fn a_reduced_log_is_as_good_as_the_whole_one(
+        before in any_log(), more in prop::collection::vec(any_step(), 0..12), fork in any::<bool>(),
+    ) {
+        let own = if fork { numbered("0/0/", 1001, write(&more)) } else { Vec::new() };
+        let whole = Log::forked(&before, &own);
+        let Some(reduction) = whole.reduction() else { return Ok(()) };
+        prop_assume!(are_messages_of_the_user(&reduction.kept, &[before.clone(), own.clone()].concat()));
+        let kept = whole.reduced(&reduction);
+        let inherited = kept.partition_point(|message| fork && message.agent.to_string() == "0/");
+        let (inherited, rest) = kept.split_at(inherited);
+        let reduced = if fork { Log::forked(inherited, rest) } else { Log::new(&kept) };
+        prop_assert_eq!(super::view::show(&reduced.view()), super::view::show(&whole.view()));
+        prop_assert_eq!(reduced.needs_turn(), whole.needs_turn());
+        prop_assert_eq!(reduced.used_tokens(7), whole.used_tokens(7));
+    }
+
+    /// The same for the end of a log, wherever it starts.
+    #[test]
+    fn the_end_of_a_log_is_only_reduced_if_nothing_before_it_matters(
+        log in any_log(), start in any::<Index>(),
+    ) {
+        let end = &log[start.index(log.len())..];
+        let Some(Reduction { start, kept }) = Log::new(end).reduction() else { return Ok(()) };
+        prop_assume!(are_messages_of_the_user(&kept, &log));
+        let first = end[start].id;
+        let is_needed = |message: &&Message| {
+            message.id >= first || message.body == Body::System || kept.contains(&message.id)
+        };
+        let reduced: Vec<Message> = log.iter().filter(is_needed).cloned().collect();
+        let (reduced, whole) = (Log::new(&reduced), Log::new(&log));
+        prop_assert_eq!(super::view::show(&reduced.view()), super::view::show(&whole.view()));
+        prop_assert_eq!(reduced.needs_turn(), whole.needs_turn());
+    }
+
+    /// Whatever a log is like, what is planned for it gives a valid view that keeps its promises.
+    #[test]
+    fn a_planned_summary_gives_a_valid_view(
+        log in any_log(), said in 0..60_u64, tail in 0..200_u64,
+    ) {
+        let Some(plan) = Log::new(&log).plan_summary(KeptRoom { said, tail }) else { return Ok(()) };
+        let last = log[log.len() - 1].id.value();
+        let (obligations, before) = ("owed".to_owned(), 0);
+        let SummaryPlan { up_to, kept, cut, tokens } = plan;
+        let data = Summary { up_to, kept, cut, obligations, before, after: 0, elapsed_ms: 0 };
+        let mut after = log.clone();
+        after.extend(numbered("0/", last + 1, [NewMessage::summary("s", data)]));
+        let view = Log::new(&after).view();
+        assert_valid(&view);
+        let is_last_said = |seen: &&Seen<'_>| matches!(seen, Seen::User(_));
+        let old = Log::new(&log).view();
+        if let (Some(Seen::User(was)), Some(Seen::User(is))) =
+            (old.iter().rfind(is_last_said), view.iter().rfind(is_last_said)) {
+            prop_assert!(was.starts_with(is), "{was} became {is}");
+        }
+        let beside = |seen: &&Seen<'_>| {
+            matches!(seen, Seen::System(_) | Seen::Identity(_) | Seen::Summary(_) | Seen::Obligations(_))
+        };
+        let kept: Vec<Seen<'_>> = view.iter().filter(|seen| !beside(seen)).copied().collect();
+        prop_assert!(tokens <= said + tail, "{tokens}");
+        prop_assert!(ikigai_conversation::tokens_of(&kept) <= tokens + 16 * kept.len() as u64);
+    }
+
+    #[test]
+    fn a_planned_trim_saves_what_it_says(log in any_log(), keep in 0..40_u64) {
+        let Some(plan) = Log::new(&log).plan_trim(keep) else { return Ok(()) };
+        let last = log[log.len() - 1].id.value();
+        let mut after = log.clone();
+        after.extend(numbered("0/", last + 1, [NewMessage::trim(plan.up_to)]));
+        let (before, after) = (Log::new(&log).view(), Log::new(&after).view());
+        assert_valid(&after);
+        prop_assert!(ikigai_conversation::tokens_of(&after) < ikigai_conversation::tokens_of(&before));
+        prop_assert_eq!(Log::new(&log[..0]).plan_trim(keep), None);
+    }
+
     #[test]
     fn a_full_fork_sees_its_parents_view_first(
         parent in any_log(), end in any::<Index>(), task in any_log(),
@@ -311,7 +425,7 @@ fn the_view_of_a_long_log_takes_linear_time() {
         },
         |n| call("glob", "same", &n.to_string()),
         |_| call("glob", "same", "same"),
-        |n| if n % 2 == 1 { NewMessage::user("u") } else { NewMessage::summary("s", id(1)) },
+        |n| if n % 2 == 1 { NewMessage::user("u") } else { summary("s", id(1)) },
         |n| if n % 2 == 1 { NewMessage::system("p") } else { NewMessage::clear() },
         |n| if n % 3 == 0 { NewMessage::rewind(id(n - 1), None) } else { NewMessage::user("u") },
     ];

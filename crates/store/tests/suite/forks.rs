@@ -29,9 +29,11 @@ async fn seen(store: &TestStore, of: &TestAgent) -> Vec<String> {
         Seen::User(text) | Seen::System(text) => Some(text.to_owned()),
         Seen::Assistant { text, .. } => Some(text.to_owned()),
         Seen::ToolCall(call) => Some(format!("call {}", call.name)),
-        Seen::Identity(_) | Seen::Notification(_) | Seen::Summary(_) | Seen::ToolResult { .. } => {
-            None
-        }
+        Seen::Identity(_)
+        | Seen::Notification(_)
+        | Seen::Summary(_)
+        | Seen::Obligations(_)
+        | Seen::ToolResult { .. } => None,
     };
     view.into_iter().filter_map(text).collect()
 }
