@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ikigai_conversation::{AgentId, Body, EffectKind, Effort, Log, Message, NewMessage};
+use ikigai_conversation::{AgentId, Body, EffectKind, Effort, Log, Message, NewMessage, bytes_of};
 use ikigai_providers::{Client, KnownFacts, Tool};
 use ikigai_store::{AgentLimits, Budget, State, Step, StoreError};
 use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode, OutputSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::compaction::{ContextSettings, Room};
 use crate::models::Models;
 use crate::permission::Permissions;
 use crate::seat::Seat;
@@ -56,19 +57,18 @@ pub struct Toolbox {
     pub agent_variable: OsString,
 }
 
-impl Toolbox {
-    /// The declarations of the tools that are offered in `mode`.
-    fn declared(&self, mode: Mode) -> Vec<Tool> {
-        let tool = |declaration: &Declaration| Tool {
-            name: declaration.name.clone(),
-            description: declaration.description.clone(),
-            parameters: declaration.parameters.clone(),
-        };
-        let offered =
-            self.dispatcher.tools().filter(|tool| ikigai_tools::offers(mode, tool.effects()));
-        offered.map(|offered| tool(offered.declaration())).collect()
-    }
+/// The declarations of the tools that are offered in `mode`.
+pub fn offered_tools(dispatcher: &Dispatcher<Step>, mode: Mode) -> Vec<Tool> {
+    let tool = |declaration: &Declaration| Tool {
+        name: declaration.name.clone(),
+        description: declaration.description.clone(),
+        parameters: declaration.parameters.clone(),
+    };
+    let offered = dispatcher.tools().filter(|tool| ikigai_tools::offers(mode, tool.effects()));
+    offered.map(|offered| tool(offered.declaration())).collect()
+}
 
+impl Toolbox {
     /// Whether any of the tools runs commands.
     pub(crate) fn runs_commands(&self) -> bool {
         self.dispatcher.tools().any(|tool| tool.effects().contains(&EffectKind::Command))
@@ -120,6 +120,8 @@ pub struct TeamSetup {
     pub toolbox: Toolbox,
     /// How much they may do.
     pub limits: Limits,
+    /// When they make room in their contexts.
+    pub context: ContextSettings,
     /// The system prompt of logs that have none yet.
     pub prompt: String,
     /// Receives the events of all agents.
@@ -139,7 +141,8 @@ pub(crate) struct Agent {
     /// The session's system prompt, if it has one; for an agent whose log has none yet.
     prompt: Option<String>,
     is_loaded: bool,
-    /// A copy of the agent's log; the first `inherited` messages are its parent's.
+    /// A copy of the agent's log, without what a summary or a clear hides; the first `inherited`
+    /// messages are its parent's.
     pub(crate) log: Vec<Message>,
     inherited: usize,
     /// Whether user messages may be queued; set by the writer of the queue.
@@ -159,7 +162,7 @@ impl Agent {
     /// An agent whose log is not loaded yet; [`load`](Agent::load) does that.
     pub(crate) fn new(seat: Seat, setup: Arc<TeamSetup>) -> Agent {
         let mode = setup.toolbox.permissions.mode();
-        let declared = (mode, setup.toolbox.declared(mode));
+        let declared = (mode, offered_tools(&setup.toolbox.dispatcher, mode));
         let model = setup.models.of(seat.agent());
         Agent {
             seat,
@@ -192,13 +195,13 @@ impl Agent {
             return Ok(Unfinished::Nothing);
         }
         let (session, id) = (self.seat.session(), self.seat.agent().clone());
-        self.log = self
+        let log = self
             .with_retry(|agent| {
                 let (store, id) = (agent.seat.store(), agent.id().clone());
-                Ok(async move { store.whole_log(session, id).await })
+                Ok(async move { store.needed_log(session, id).await })
             })
             .await?;
-        self.inherited = self.log.partition_point(|message| message.agent != id);
+        self.replace_log(log);
         self.recall_files().await?;
         self.is_loaded = true;
         let open = self.log().open_calls();
@@ -253,12 +256,27 @@ impl Agent {
         Log::forked(inherited, own)
     }
 
+    /// Forgets the part of the log that a summary or a clear hides.
+    pub(crate) fn forget_hidden(&mut self) {
+        let log = self.log();
+        let Some(reduction) = log.reduction() else { return };
+        let needed = log.reduced(&reduction);
+        self.replace_log(needed);
+    }
+
+    /// Replaces the copy of the log.
+    pub(crate) fn replace_log(&mut self, log: Vec<Message>) {
+        let id = self.id().clone();
+        self.inherited = log.partition_point(|message| message.agent != id);
+        self.log = log;
+    }
+
     /// The log without the messages that a fork inherited.
     pub(crate) fn own_log(&self) -> &[Message] {
         &self.log[self.inherited..]
     }
 
-    /// The IDs of all calls in the log, including those that the model no longer sees.
+    /// The IDs of the calls in the log, including those that a rewind discarded.
     pub(crate) fn call_ids(&self) -> HashSet<&str> {
         let ids = self.log.iter().filter_map(|message| match &message.body {
             Body::ToolCall(call) => Some(call.tool_call_id.as_str()),
@@ -288,16 +306,23 @@ impl Agent {
 
     /// The context of a call in this turn.
     pub(crate) fn context(&self) -> Context {
-        let Toolbox { commands, directory, output_size, permissions, agent_variable, .. } =
-            self.toolbox();
+        let Toolbox { commands, directory, permissions, agent_variable, .. } = self.toolbox();
         let agent = OsString::from(self.id().to_string());
         let interrupt = self.interrupt.clone();
-        let context = Context::new(directory, *output_size, Arc::clone(commands), interrupt);
+        let context = Context::new(directory, self.output_size(), Arc::clone(commands), interrupt);
         permissions
             .enclose(context)
             .with_variables(vec![(agent_variable.clone(), agent.clone())])
             .of_agent(agent)
             .remembering(Arc::clone(&self.memory))
+    }
+
+    /// The maximum size of an output: as configured, and no more than a part of the model's context.
+    pub(crate) fn output_size(&self) -> OutputSize {
+        let configured = self.toolbox().output_size.bytes();
+        let window = self.model.facts.now().context_window;
+        let most = window.map_or(configured, |window| bytes_of(Room::one_output(window)));
+        OutputSize::clamped(configured.min(most))
     }
 
     pub(crate) fn emit(&self, kind: EventKind) {
@@ -309,7 +334,7 @@ impl Agent {
         self.model = self.setup.models.of(self.id());
         let mode = self.toolbox().permissions.mode();
         if mode != self.declared.0 {
-            self.declared = (mode, self.toolbox().declared(mode));
+            self.declared = (mode, offered_tools(&self.toolbox().dispatcher, mode));
         }
     }
 

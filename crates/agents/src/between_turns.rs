@@ -19,6 +19,7 @@ impl Agent {
             BetweenTurns::Clear => {
                 if is_started {
                     self.append_between(NewMessage::clear()).await?;
+                    self.forget_hidden();
                 }
                 Ok(Reply::Cleared)
             }
@@ -43,7 +44,9 @@ impl Agent {
 
     /// Rewinds to a mark. Mail that was read after it becomes unread again (M10).
     async fn rewind(&mut self, label: Option<&str>) -> Result<Answer, StoreError> {
+        self.load_whole_log().await?;
         let Some((to, label)) = find_mark(self.own_log(), label) else {
+            self.forget_hidden();
             return Ok(Err(CommandError::NothingToDo(Nothing::Mark)));
         };
         let rewind = NewMessage::rewind(to, label.clone());
@@ -55,7 +58,24 @@ impl Agent {
             })
             .await?;
         self.log_message(message);
+        self.forget_hidden();
         Ok(Ok(Reply::Rewound { label }))
+    }
+
+    /// Loads what a summary or a clear hides as well: the mark may be there.
+    async fn load_whole_log(&mut self) -> Result<(), StoreError> {
+        if self.seat.lease().is_none() {
+            return Ok(());
+        }
+        let log = self
+            .with_retry(|agent| {
+                let (store, session) = (agent.seat.store(), agent.seat.session());
+                let id = agent.id().clone();
+                Ok(async move { store.whole_log(session, id).await })
+            })
+            .await?;
+        self.replace_log(log);
+        Ok(())
     }
 }
 

@@ -227,7 +227,7 @@ impl Agent {
         step: Step,
     ) -> Result<Requests, StoreError> {
         let step = step.within(self.limits().agents, || self.prompt());
-        let (result_of, size) = (renderer(&step), self.toolbox().output_size);
+        let (result_of, size) = (renderer(&step), self.output_size());
         let (next, open, repairs) = (open.next, open.clone(), call.repairs().cloned());
         let render = move |outcome: &Outcome| {
             open.close(result_of(Some(outcome), size).with_repairs(repairs.as_ref()))

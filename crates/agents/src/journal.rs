@@ -7,8 +7,8 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, Message, NewMessage};
 use ikigai_protocol::{CommandError, Event, EventKind, QueuedUntil, Reply};
 use ikigai_store::{
-    AppendOutcome, Budget, Ending, FileAccess, Input, Lease, Next, Outcome, Refusal, Requests,
-    Sleep, StartedWait, Step, StoreError, Wait,
+    AppendOutcome, Budget, Ending, FileAccess, Input, Lease, Next, Obligations, Outcome, Refusal,
+    Requests, Sleep, StartedWait, Step, StoreError, Wait,
 };
 
 use tokio::sync::mpsc;
@@ -112,6 +112,22 @@ impl Agent {
                 let store = agent.seat.store.clone();
                 let (result, touched) = (result.clone(), touched.clone());
                 Ok(async move { store.append_result(lease, id, result, touched, next).await })
+            })
+            .await?;
+        Ok(self.log_outcome(recorded))
+    }
+
+    /// Appends the messages that `render` makes of what the agent must not forget.
+    pub(crate) async fn append_summary(
+        &mut self,
+        render: impl Fn(&Obligations) -> Vec<NewMessage> + Clone + Send + 'static,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let recorded = self
+            .with_retry(|agent| {
+                let (lease, id) = agent.lease_and_id()?;
+                let (store, render) = (agent.seat.store.clone(), render.clone());
+                Ok(async move { store.append_summary(lease, id, render, next).await })
             })
             .await?;
         Ok(self.log_outcome(recorded))

@@ -11,6 +11,7 @@
 //! | [`serve`] | the agents of a process: starting, waking, stopping them | `team.rs`, `task.rs` |
 //! | [`Order`], [`AgentCommand`] | what an agent can be ordered to do | `order.rs`, `turn_orders.rs`, `between_turns.rs` |
 //! | the loop | ask the model, run its calls, ask again | `turn.rs`, `ask.rs`, `response_messages.rs`, `call.rs` |
+//! | [`ContextSettings`] | making room when a context fills up | `compaction.rs`, `compaction/`, `context_parts.rs` |
 //! | [`Permissions`] | whether a call may run or needs approval | `permission.rs` |
 //! | [`TeamSetup`], [`Seat`] | what agents share, and the lease for writing to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
 //! | [`Models`] | which model each agent uses | `models.rs` |
@@ -41,6 +42,8 @@ mod turn_orders;
 
 mod ask;
 mod call;
+mod compaction;
+mod context_parts;
 mod permission;
 mod response_messages;
 mod thought;
@@ -59,8 +62,10 @@ mod tools;
 mod undo;
 mod wait;
 
-pub use agent::{FreeAgents, Limits, Model, Notify, TeamSetup, Toolbox};
+pub use agent::{FreeAgents, Limits, Model, Notify, TeamSetup, Toolbox, offered_tools};
 pub use catalogue::catalogue;
+pub use compaction::{CompactionTrigger, ContextSettings};
+pub use context_parts::{context_parts, tokens_of_tools};
 pub use models::Models;
 pub use order::{AgentCommand, Answer, BetweenTurns, Order};
 pub use permission::{Permissions, User};

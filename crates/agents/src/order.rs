@@ -41,6 +41,9 @@ pub enum AgentCommand {
     Answer(ApprovalAnswer),
     /// Do this between turns. During a turn it is queued until the turn ends.
     BetweenTurns(BetweenTurns),
+    /// Make room in the context, perhaps with a focus. During a turn it is queued until the turn
+    /// ends.
+    Compact(Option<String>),
     /// Check for mail and for a turn that was cut off. Only the team sends it.
     Look,
 }
@@ -56,6 +59,13 @@ pub enum BetweenTurns {
     Rewind(Option<String>),
     /// Log that the user ran a command. The model does not see it.
     Note(String),
+}
+
+/// An order that was queued until the end of the turn. It has been answered.
+#[derive(Debug)]
+pub(crate) enum Deferred {
+    Command(BetweenTurns),
+    Compaction(Option<String>),
 }
 
 /// An order on its way to the agent.

@@ -90,6 +90,19 @@ fn instructions(directory: &Path) -> String {
     text
 }
 
+/// The project's instructions in a system prompt.
+pub(crate) fn instructions_in(prompt: &str) -> &str {
+    let heading = format!("/{INSTRUCTIONS}\n");
+    let mut starts = prompt.match_indices("\n# /").map(|(start, _)| start);
+    let is_heading = |start: &usize| {
+        prompt[start + 1..]
+            .split_inclusive('\n')
+            .next()
+            .is_some_and(|line| line.ends_with(&heading))
+    };
+    starts.find(is_heading).map_or("", |start| &prompt[start..])
+}
+
 /// Whether a file is really inside the project: a cloned repository may contain a link to the
 /// user's private files.
 fn is_beneath(path: &Path, root: &Path) -> bool {

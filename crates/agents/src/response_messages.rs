@@ -45,13 +45,7 @@ impl ResponseMessages {
                 *first = thought.add_to(first.clone());
             }
         }
-        let usage = response.tokens.map(|tokens| {
-            let tokens = bounded(tokens);
-            let prices = model.facts.now().prices;
-            let cost = prices.map(|prices: Prices| prices.cost(&tokens).min(MAX));
-            let unreported = Some(lost).filter(|lost| *lost > 0);
-            NewMessage::usage(Usage { cost, unreported, ..usage(tokens, &model.label, id) })
-        });
+        let usage = response.tokens.map(|tokens| usage_message(tokens, model, lost, id));
         ResponseMessages { messages: usage.into_iter().chain(text).collect(), calls }
     }
 }
@@ -59,6 +53,20 @@ impl ResponseMessages {
 /// A unique ID, so that adjacent responses are not taken for one.
 pub(crate) fn new_response() -> ResponseId {
     ResponseId::new(Uuid::now_v7().simple().to_string())
+}
+
+/// The usage of a response. `lost` attempts of its request may have been billed as well.
+pub(crate) fn usage_message(
+    tokens: Tokens,
+    model: &Model,
+    lost: u32,
+    response: ResponseId,
+) -> NewMessage {
+    let tokens = bounded(tokens);
+    let prices = model.facts.now().prices;
+    let cost = prices.map(|prices: Prices| prices.cost(&tokens).min(MAX));
+    let unreported = Some(lost).filter(|lost| *lost > 0);
+    NewMessage::usage(Usage { cost, unreported, ..usage(tokens, &model.label, response) })
 }
 
 /// A server may report anything, but sums over a session must not overflow.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::agent::{Agent, Unfinished};
-use crate::order::{AgentCommand, BetweenTurns, Pending, PendingReply};
+use crate::order::{AgentCommand, Deferred, Pending, PendingReply};
 use crate::turn::Turn;
 use crate::turn_orders::TurnOrders;
 
@@ -37,6 +37,14 @@ impl Start {
     }
 }
 
+/// What the agent does between two moments of rest.
+enum Work {
+    /// A turn, if its request is granted.
+    Turn(Requests),
+    /// Making room in the context, perhaps with a focus.
+    Compaction(Option<String>),
+}
+
 /// An agent with its orders.
 pub(crate) struct Task<'a> {
     pub(crate) agent: &'a mut Agent,
@@ -44,7 +52,7 @@ pub(crate) struct Task<'a> {
     /// Cancelling it interrupts the current turn and all later ones.
     pub(crate) shutdown: CancellationToken,
     /// Commands that wait for the end of the turn. They have been answered.
-    pub(crate) deferred: VecDeque<BetweenTurns>,
+    pub(crate) deferred: VecDeque<Deferred>,
 }
 
 impl Task<'_> {
@@ -82,6 +90,14 @@ impl Task<'_> {
                 reply.send(self.agent.between_turns(command).await?);
                 Ok(())
             }
+            AgentCommand::Compact(_) if self.agent.log.is_empty() => {
+                refuse(reply, Nothing::Conversation)
+            }
+            AgentCommand::Compact(focus) => {
+                self.agent.interrupt = self.shutdown.child_token();
+                reply.done();
+                self.run_turns(StartReason::Compaction, Work::Compaction(focus)).await
+            }
             AgentCommand::Continue => refuse(reply, Nothing::Continue),
             AgentCommand::Interrupt => refuse(reply, Nothing::Interrupt),
             AgentCommand::Answer(_) => refuse(reply, Nothing::Approval),
@@ -97,25 +113,47 @@ impl Task<'_> {
     /// message is committed.
     async fn work(&mut self, start: Start, reply: Option<PendingReply>) -> Result<(), StoreError> {
         self.agent.interrupt = self.shutdown.child_token();
-        let mut reason = start.reason();
-        let Some(mut requests) = self.begin(start).await? else { return Ok(()) };
+        let reason = start.reason();
+        let Some(requests) = self.begin(start).await? else { return Ok(()) };
         if let Some(reply) = reply {
             reply.done();
         }
-        loop {
-            self.agent.emit(EventKind::TurnStarted(reason));
-            let turn = self.run_turn(requests).await?;
-            let (agent, stop) = (self.agent.id().to_string(), turn.done.stop.name());
-            info!(agent, stop, "turn ended");
-            self.agent.emit(EventKind::TurnEnded(turn.done));
-            self.agent.interrupt = self.shutdown.child_token();
-            while let Some(command) = self.deferred.pop_front() {
-                // It was answered when it was queued. The log shows what it did.
-                let _ = self.agent.between_turns(command).await?;
+        self.run_turns(reason, Work::Turn(requests)).await
+    }
+
+    /// Runs turns, and what was deferred meanwhile, until there is no reason for another turn.
+    async fn run_turns(&mut self, reason: StartReason, work: Work) -> Result<(), StoreError> {
+        let mut next = Some((reason, work));
+        while let Some((reason, work)) = next {
+            let mut sleep = self.run_turn(reason, work).await?;
+            while let Some(deferred) = self.deferred.pop_front() {
+                match deferred {
+                    // It was answered when it was queued. The log shows what it did.
+                    Deferred::Command(command) => {
+                        let _ = self.agent.between_turns(command).await?;
+                    }
+                    Deferred::Compaction(focus) => {
+                        let work = Work::Compaction(focus);
+                        sleep = self.run_turn(StartReason::Compaction, work).await?;
+                    }
+                }
             }
-            let Some(next) = self.next_turn(turn.sleep).await? else { return Ok(()) };
-            (reason, requests) = next;
+            let turn = self.next_turn(sleep).await?;
+            next = turn.map(|(reason, requests)| (reason, Work::Turn(requests)));
         }
+        Ok(())
+    }
+
+    /// Runs a turn, or what is reported like one.
+    async fn run_turn(&mut self, reason: StartReason, work: Work) -> Result<Sleep, StoreError> {
+        self.agent.emit(EventKind::TurnStarted(reason));
+        let turn = self.while_taking_orders(work).await?;
+        let (agent, stop) = (self.agent.id().to_string(), turn.done.stop.name());
+        info!(agent, stop, "turn ended");
+        self.agent.report_context();
+        self.agent.emit(EventKind::TurnEnded(turn.done));
+        self.agent.interrupt = self.shutdown.child_token();
+        Ok(turn.sleep)
     }
 
     /// Why another turn has to follow right away, if it does.
@@ -169,13 +207,19 @@ impl Task<'_> {
         }
     }
 
-    /// Runs a turn, and takes orders during it.
-    async fn run_turn(&mut self, requests: Requests) -> Result<Turn, StoreError> {
+    /// Works, and takes orders meanwhile.
+    async fn while_taking_orders(&mut self, work: Work) -> Result<Turn, StoreError> {
         let shutdown = self.shutdown.clone();
         let (orders, texts) = TurnOrders::of(self.agent);
         let mut writing = std::pin::pin!(self.agent.queue_writer(texts)?);
         let mut lost = std::pin::pin!(self.agent.seat.lost());
-        let mut turn = std::pin::pin!(self.agent.run_turn(requests));
+        let agent = &mut *self.agent;
+        let mut turn = std::pin::pin!(async move {
+            match work {
+                Work::Turn(requests) => agent.run_turn(requests).await,
+                Work::Compaction(focus) => agent.run_compaction(focus.as_deref()).await,
+            }
+        });
         let mut is_open = true;
         let done = loop {
             tokio::select! {

@@ -2,11 +2,12 @@
 
 use ikigai_conversation::NewMessage;
 use ikigai_providers::{Category, Fault, Response, Stop as ModelStop, ToolUse};
-use ikigai_store::{Ending, Requests, Sleep, StoreError};
+use ikigai_store::{Ending, Next, Requests, Sleep, StoreError};
 
 use crate::agent::{Agent, Notify};
 use crate::ask::{Arrived, RequestOutcome};
 use crate::call::CallsEnd;
+use crate::compaction::RoomOutcome;
 use crate::response_messages::{ResponseMessages, new_response};
 use crate::thought::Thought;
 use ikigai_protocol::{StopReason, TurnEnd};
@@ -34,6 +35,15 @@ impl Agent {
             if requests == Requests::UsedUp {
                 return self.end_by_budget().await;
             }
+            match self.make_room_if_due().await? {
+                RoomOutcome::Unchanged => {}
+                RoomOutcome::Made(granted) => {
+                    requests = granted;
+                    continue;
+                }
+                RoomOutcome::Interrupted => return self.end_by_interrupt(Arrived::default()).await,
+                RoomOutcome::Failed(error) => return self.end_by_error(error).await,
+            }
             let tool_use = match with_calls < self.limits().tool_turns {
                 true => ToolUse::Auto,
                 false => ToolUse::None,
@@ -43,7 +53,17 @@ impl Agent {
                 RequestOutcome::Interrupted(arrived) => {
                     return self.end_by_interrupt(arrived).await;
                 }
-                RequestOutcome::Failed(fault) => return self.end_by_fault(&fault).await,
+                RequestOutcome::Failed(fault) => match self.make_room_after(&fault).await? {
+                    RoomOutcome::Made(granted) => {
+                        requests = granted;
+                        continue;
+                    }
+                    RoomOutcome::Unchanged => return self.end_by_fault(&fault).await,
+                    RoomOutcome::Interrupted => {
+                        return self.end_by_interrupt(Arrived::default()).await;
+                    }
+                    RoomOutcome::Failed(error) => return self.end_by_error(error).await,
+                },
             };
             if tool_use == ToolUse::None {
                 return self.answer_at_limit(response, thought).await;
@@ -70,6 +90,22 @@ impl Agent {
                 self.announce_mail_in_turn().await?;
             }
         }
+    }
+
+    /// Makes room because the user wants it, and reports that like a turn.
+    pub(crate) async fn run_compaction(&mut self, focus: Option<&str>) -> Result<Turn, StoreError> {
+        let outcome = match self.record(Vec::new(), Next::Request).await? {
+            Requests::Granted | Requests::NotNeeded(_) => self.compact(focus).await?,
+            Requests::UsedUp => RoomOutcome::Failed(self.budget_used_up()),
+        };
+        let (stop, error) = match outcome {
+            RoomOutcome::Unchanged | RoomOutcome::Made(_) => (StopReason::Stop, None),
+            RoomOutcome::Interrupted => (StopReason::Interrupted, None),
+            RoomOutcome::Failed(error) => (StopReason::Error, Some(error)),
+        };
+        let sleep = self.go_idle().await?;
+        let can_continue = self.log().needs_turn();
+        Ok(Turn { done: TurnEnd { stop, text: String::new(), error, can_continue }, sleep })
     }
 
     /// Ends the turn with a response. Calls in it are neither run nor logged.
@@ -133,8 +169,11 @@ impl Agent {
     }
 
     async fn end_by_budget(&mut self) -> Result<Turn, StoreError> {
-        let used_up = format!("Request budget used up ({})", self.limits().budget.requests);
-        self.end_by_error(used_up).await
+        self.end_by_error(self.budget_used_up()).await
+    }
+
+    fn budget_used_up(&self) -> String {
+        format!("Request budget used up ({})", self.limits().budget.requests)
     }
 
     async fn end_by_error(&mut self, error: String) -> Result<Turn, StoreError> {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, TeamSetup};
-use crate::order::{AgentCommand, BetweenTurns, Pending, PendingReply};
+use crate::order::{AgentCommand, Deferred, Pending, PendingReply};
 
 /// The maximum number of user messages waiting to be committed, and of orders waiting for the end
 /// of the turn. A user does not type more in that time.
@@ -64,7 +64,7 @@ impl TurnOrders {
     }
 
     /// Handles an order. Orders that are only possible between turns are added to `deferred`.
-    pub(crate) fn take(&self, pending: Pending, deferred: &mut VecDeque<BetweenTurns>) {
+    pub(crate) fn take(&self, pending: Pending, deferred: &mut VecDeque<Deferred>) {
         let Pending { command, reply } = pending;
         match command {
             AgentCommand::Say(text) => self.queue(text, reply),
@@ -80,11 +80,17 @@ impl TurnOrders {
                     false => reply.refuse(CommandError::NothingToDo(Nothing::Approval)),
                 }
             }
-            AgentCommand::BetweenTurns(_) if deferred.len() >= MAX_WAITING => {
+            AgentCommand::BetweenTurns(_) | AgentCommand::Compact(_)
+                if deferred.len() >= MAX_WAITING =>
+            {
                 reply.refuse(CommandError::QueueFull(self.agent.clone()));
             }
             AgentCommand::BetweenTurns(command) => {
-                deferred.push_back(command);
+                deferred.push_back(Deferred::Command(command));
+                reply.send(Ok(Reply::Queued(QueuedUntil::TurnEnd)));
+            }
+            AgentCommand::Compact(focus) => {
+                deferred.push_back(Deferred::Compaction(focus));
                 reply.send(Ok(Reply::Queued(QueuedUntil::TurnEnd)));
             }
             AgentCommand::Continue => {

@@ -97,6 +97,7 @@ fn orders() -> Vec<AgentCommand> {
         AgentCommand::BetweenTurns(BetweenTurns::Mark(Some("here".to_owned()))),
         AgentCommand::BetweenTurns(BetweenTurns::Rewind(None)),
         AgentCommand::BetweenTurns(BetweenTurns::Note("/undo".to_owned())),
+        AgentCommand::Compact(None),
         AgentCommand::HoldMail,
         AgentCommand::ReleaseMail,
         answer("c"),
@@ -119,7 +120,11 @@ fn expected(state: State, order: &AgentCommand) -> Answer {
             Ok(Reply::Done)
         }
         AgentCommand::Answer(_) => nothing(Nothing::Approval),
-        AgentCommand::BetweenTurns(_) if state.is_turn() => Ok(Reply::Queued(QueuedUntil::TurnEnd)),
+        AgentCommand::BetweenTurns(_) | AgentCommand::Compact(_) if state.is_turn() => {
+            Ok(Reply::Queued(QueuedUntil::TurnEnd))
+        }
+        AgentCommand::Compact(_) if state == State::New => nothing(Nothing::Conversation),
+        AgentCommand::Compact(_) => Ok(Reply::Done),
         AgentCommand::BetweenTurns(BetweenTurns::Clear) => Ok(Reply::Cleared),
         AgentCommand::BetweenTurns(BetweenTurns::Rewind(_)) => nothing(Nothing::Mark),
         AgentCommand::BetweenTurns(_) if state == State::New => nothing(Nothing::Conversation),

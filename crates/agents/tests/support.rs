@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_agents::{
-    AgentCommand, Answer, FreeAgents, Limits, Model, Models, Notify, Order, Permissions, Seat,
-    SessionChoice, TeamSetup, Toolbox, User, catalogue, serve,
+    AgentCommand, Answer, CompactionTrigger, ContextSettings, FreeAgents, Limits, Model, Models,
+    Notify, Order, Permissions, Seat, SessionChoice, TeamSetup, Toolbox, User, catalogue, serve,
 };
 use ikigai_conversation::{AgentId, Body, Mode};
 use ikigai_protocol::{Event, EventKind};
@@ -35,6 +35,10 @@ pub(crate) struct Process {
     _store: TestStore,
 }
 
+/// The defaults of the settings.
+const CONTEXT: ContextSettings =
+    ContextSettings { trigger: CompactionTrigger::Automatic, compact_at: 85, summarizer: None };
+
 impl Process {
     /// Agent 0/ of a session that starts with its first message.
     pub(crate) async fn start(model: ModelServer) -> Process {
@@ -53,6 +57,7 @@ impl Process {
             models: Arc::new(Models::new(model_of(&model), None)),
             toolbox: abilities.toolbox(folder.path()),
             limits: LIMITS,
+            context: CONTEXT,
             prompt: "You are an agent.".to_owned(),
             events: sink,
         };

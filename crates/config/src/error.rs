@@ -104,6 +104,8 @@ pub(crate) enum ValueError {
     OutOfRange { shown: String, least: u64, most: u64 },
     #[error("{shown} is not an amount in dollars from {least} to {most} with at most six decimals")]
     NoDollars { shown: String, least: String, most: String },
+    #[error("{shown} is not a number from 0.1 to 1")]
+    NoShare { shown: String },
     #[error("'{shown}' is not allowed: use one of {}", .allowed.join(", "))]
     NoChoice { shown: String, allowed: &'static [&'static str] },
     #[error("'{shown}' is not a tool{} (known: {known})", did_you_mean(.suggestion))]

@@ -91,6 +91,14 @@ impl Settings {
         }
     }
 
+    /// A share in percent, such as `context.compact_at`.
+    pub fn percent(&self, key: &str) -> u32 {
+        match self.layers.value(key) {
+            Some(Value::Percent(percent)) => *percent,
+            other => unreachable!("{key} is a share and has a default: {other:?}"),
+        }
+    }
+
     /// Whether a switch is on, such as `sandbox.network`.
     pub fn is_on(&self, key: &str) -> bool {
         matches!(self.layers.value(key), Some(Value::Switch(true)))

@@ -142,6 +142,7 @@ pub(crate) fn render_value(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::Dollars(amount) => render_dollars(*amount),
         Value::Switch(switch) => switch.to_string(),
+        Value::Percent(percent) => format!("{}.{:02}", percent / 100, percent % 100),
         Value::List(items) => {
             format!("[{}]", items.iter().map(|item| quote(item)).collect::<Vec<_>>().join(", "))
         }
@@ -262,6 +263,11 @@ max_requests = 300       # default
 # Money
 # max_cost is not set: a message may cost any amount
 # max_session_cost is not set: a session may cost any amount
+
+# Context
+context.auto = true        # default
+context.compact_at = 0.85  # default
+# context.model is not set: the agent's own model writes summaries
 
 # Agents and mail
 max_agents = 5        # PROJECT:1

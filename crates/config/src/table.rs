@@ -177,6 +177,29 @@ pub(crate) const GROUPS: &[Group] = &[
         ],
     },
     Group {
+        heading: "Context",
+        settings: &[
+            Setting {
+                key: "context.auto",
+                kind: Kind::Switch,
+                default: Preset::Is("true"),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "context.compact_at",
+                kind: Kind::Share,
+                default: Preset::Is("0.85"),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "context.model",
+                kind: Kind::Text(model_name::parse),
+                default: Preset::Absent("the agent's own model writes summaries"),
+                project: ProjectMay::Nothing,
+            },
+        ],
+    },
+    Group {
         heading: "Agents and mail",
         settings: &[
             limit("max_agents", "20", 1, 10_000),
@@ -345,7 +368,7 @@ mod tests {
 
     #[test]
     fn groups_are_not_settings() {
-        for group in ["mail", "sandbox", "tools", "providers", "providers.x"] {
+        for group in ["mail", "context", "sandbox", "tools", "providers", "providers.x"] {
             assert!(is_group(group), "{group}");
         }
         for other in ["mode", "mai", "mail.notify", "providers.x.y", "nothing", "rules"] {

@@ -21,6 +21,8 @@ pub(crate) enum Value {
     /// An amount of money in micro-dollars.
     Dollars(u64),
     Switch(bool),
+    /// A share in percent.
+    Percent(u32),
     List(Vec<String>),
     Rules(Vec<RuleEntry>),
 }
@@ -42,6 +44,8 @@ pub(crate) enum Kind {
         most: u64,
     },
     Switch,
+    /// A share, written as a fraction: `0.85`.
+    Share,
     /// A list of strings with a check for each. In a variable they are separated by commas.
     List(fn(&str) -> Result<(), ValueError>),
     /// A list of tools.
@@ -83,6 +87,7 @@ impl Kind {
                     Err(ValueError::NoChoice { shown: excerpt(other), allowed: &["true", "false"] })
                 }
             },
+            Kind::Share => share(text),
             Kind::List(check) => parse_list(text, check),
             Kind::Tools => parse_list(text, |name| tools.check_entry(name)),
             Kind::Rules => Err(ValueError::RulesBelongInAFile),
@@ -112,6 +117,8 @@ impl Kind {
                 dollars(amount.as_str(), *least, *most)
             }
             (Kind::Switch, DeValue::Boolean(switch)) => Ok(Value::Switch(*switch)),
+            (Kind::Share, DeValue::Float(number)) => share(number.as_str()),
+            (Kind::Share, DeValue::Integer(number)) => share(number.as_str()),
             (Kind::List(check), DeValue::Array(items)) => return read_list(items, check, lines),
             (Kind::Tools, DeValue::Array(items)) => {
                 return read_list(items, |name| tools.check_entry(name), lines);
@@ -123,6 +130,7 @@ impl Kind {
                 | Kind::Number { .. }
                 | Kind::Dollars { .. }
                 | Kind::Switch
+                | Kind::Share
                 | Kind::List(_)
                 | Kind::Tools,
                 other,
@@ -139,6 +147,7 @@ impl Kind {
             Kind::Number { least, most } => format!("a whole number from {least} to {most}"),
             Kind::Dollars { .. } => "an amount in dollars such as 2.50".to_owned(),
             Kind::Switch => "true or false".to_owned(),
+            Kind::Share => "a number from 0.1 to 1".to_owned(),
             Kind::List(_) | Kind::Tools => LIST.to_owned(),
             Kind::Rules => "a list of tables [[rules]]".to_owned(),
         }
@@ -237,6 +246,16 @@ pub(crate) fn render_dollars(micro_dollars: u64) -> String {
     // TOML needs a digit behind the point, and money usually has two.
     let decimals = short.len() - short.find('.').unwrap_or(0) - 1;
     format!("{short}{}", "0".repeat(2_usize.saturating_sub(decimals)))
+}
+
+/// Reads a share as percent.
+fn share(text: &str) -> Result<Value, ValueError> {
+    let percent = text.parse::<f64>().ok().map(|share| (share * 100.0).round());
+    match percent {
+        // In range, so the conversion is exact.
+        Some(percent) if (10.0..=100.0).contains(&percent) => Ok(Value::Percent(percent as u32)),
+        Some(_) | None => Err(ValueError::NoShare { shown: excerpt(text) }),
+    }
 }
 
 fn is_whole_number(text: &str) -> bool {

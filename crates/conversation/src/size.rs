@@ -6,7 +6,7 @@ use crate::view::Seen;
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// What the markup around an item takes in every wire format: its role and its separators.
-const MARKUP_BYTES: usize = 16;
+const MARKUP_BYTES: usize = 32;
 
 /// The estimated number of tokens in this many bytes.
 pub fn tokens_in(bytes: usize) -> u64 {
@@ -61,6 +61,6 @@ mod tests {
         assert_eq!((tokens_in(0), tokens_in(1), tokens_in(4), tokens_in(5)), (0, 1, 1, 2));
         assert_eq!(bytes_of(3), 12);
         assert_eq!(bytes_of(u64::MAX), usize::MAX);
-        assert_eq!(tokens_of(&[Seen::User("12345678"), Seen::System("")]), (24 + 16) / 4);
+        assert_eq!(tokens_of(&[Seen::User("12345678"), Seen::System("")]), (40 + 32) / 4);
     }
 }

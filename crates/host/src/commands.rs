@@ -1,6 +1,7 @@
 //! Carrying out user commands.
 
 mod agents;
+mod context;
 mod export;
 mod lists;
 mod mail;
@@ -41,6 +42,8 @@ impl OpenSession {
             Command::HoldMail => self.order(agent, AgentCommand::HoldMail).await,
             Command::ReleaseMail => self.order(agent, AgentCommand::ReleaseMail).await,
             Command::Clear => self.between_turns(agent, BetweenTurns::Clear).await,
+            Command::Compact { focus } => self.order(agent, AgentCommand::Compact(focus)).await,
+            Command::Context => self.context(agent).await,
             Command::Mark { label } => self.between_turns(agent, BetweenTurns::Mark(label)).await,
             Command::Rewind { label } => {
                 self.between_turns(agent, BetweenTurns::Rewind(label)).await

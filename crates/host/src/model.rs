@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ikigai_agents::Model;
+use ikigai_agents::{CompactionTrigger, ContextSettings, Model};
 use ikigai_config::{ModelError, ModelSettings, WireFormat};
 use ikigai_providers::{
     Anthropic, ChatCompletions, Client, Endpoint, Google, Limits, Provider, Responses, Secret,
@@ -39,6 +39,28 @@ pub async fn connect_again(environment: &Environment) -> Result<Model, ModelErro
 pub(crate) fn connect_chosen(environment: &Environment, chosen: &ModelSettings) -> Model {
     let key = chosen.key_variable.as_deref().and_then(|name| environment.variable(name));
     connect_with(environment, chosen, key.map(Secret::new))
+}
+
+/// When agents make room in their contexts, and which model writes summaries.
+///
+/// # Errors
+/// When `context.model` cannot be used.
+pub(crate) fn context_settings(environment: &Environment) -> anyhow::Result<ContextSettings> {
+    let settings = &environment.settings;
+    let summarizer = match settings.optional_text("context.model") {
+        Some(name) => {
+            let chosen = settings.model_named(name);
+            let chosen = chosen.map_err(|why| anyhow::anyhow!("context.model: {why}"))?;
+            Some(connect_chosen(environment, &chosen))
+        }
+        None => None,
+    };
+    let trigger = match settings.is_on("context.auto") {
+        true => CompactionTrigger::Automatic,
+        false => CompactionTrigger::User,
+    };
+    let compact_at = settings.percent("context.compact_at").into();
+    Ok(ContextSettings { trigger, compact_at, summarizer })
 }
 
 /// A given model with a given key.

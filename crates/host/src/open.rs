@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::now;
 use crate::database;
 use crate::environment::{AGENT_VARIABLE, Environment};
+use crate::model::context_settings;
 use crate::permissions::permissions;
 use crate::selection::{find_agent, find_session, place};
 use crate::settings;
@@ -222,6 +223,7 @@ impl AgentSlot {
             models: Arc::clone(&models),
             toolbox,
             limits: self.limits(),
+            context: context_settings(&self.environment)?,
             prompt: prompt(&self.environment),
             events,
         };

@@ -154,7 +154,7 @@ fn refusals_end_the_turn_with_the_servers_own_words() {
             (
                 openai(400, "context_length_exceeded", "8193 is more than 8192"),
                 "the conversation is too long for the model: HTTP 400: 8193 is more than 8192 \
-             (start a new session, or use a model with a larger context)",
+             (make room with /compact or /clear, or use a model with a larger context)",
             ),
             (
                 openai(429, "insufficient_quota", "you are out of money"),

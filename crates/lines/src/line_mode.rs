@@ -201,7 +201,11 @@ impl LineMode {
             }
             EventKind::InputRejected(_) => self.rejected(agent, &changes),
             EventKind::TurnEnded(done) => self.done(agent, done, &changes),
-            EventKind::MailHeld | EventKind::AgentLost(_) => self.changed(agent, &changes),
+            EventKind::ContextUsed { .. } => {}
+            EventKind::MailHeld
+            | EventKind::Warning(_)
+            | EventKind::AgentLost(_)
+            | EventKind::Compaction(_) => self.changed(agent, &changes),
         }
     }
 

@@ -34,6 +34,14 @@ pub enum Command {
     Answer(ApprovalAnswer),
     /// Start a fresh context. The log keeps everything.
     Clear,
+    /// Make room in the context now.
+    Compact {
+        /// What the summary should dwell on.
+        #[serde(default)]
+        focus: Option<String>,
+    },
+    /// Show what the context consists of.
+    Context,
     /// Set a mark to return to.
     Mark {
         /// Its name, if it gets one.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Message};
+use ikigai_conversation::{AgentId, Message, Summary};
 use serde::Serialize;
 
 use crate::approval::ApprovalRequest;
@@ -46,12 +46,23 @@ pub enum EventKind {
         #[serde(rename = "delay_ms", serialize_with = "as_millis")]
         delay: Duration,
     },
+    /// How full the agent's context is, in tokens.
+    ContextUsed {
+        /// What the next request takes, partly estimated.
+        used: u64,
+        /// What fits, where that is known.
+        window: Option<u64>,
+    },
+    /// Room was made in the context.
+    Compaction(Compaction),
     /// A call needs approval. The answer appears in the log, unless the turn ends first.
     ApprovalRequested(ApprovalRequest),
     /// The database cannot be reached; the agent keeps trying.
     DatabaseUnavailable(String),
     /// Mail is waiting, but the session has no wake left. The user's next message releases it.
     MailHeld,
+    /// The user should know this, but it stops nothing.
+    Warning(String),
     /// A message of the user was not accepted because too many are queued.
     InputRejected(String),
     /// A turn has ended.
@@ -72,6 +83,52 @@ pub enum StartReason {
     CutOff,
     /// The user continued a turn that had stopped.
     Continued,
+    /// The user wants room in the context. It is not a turn, but it takes time and can be
+    /// interrupted like one.
+    Compaction,
+}
+
+/// How room was made in a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Compaction {
+    /// What was done.
+    pub method: CompactionMethod,
+    /// The tokens in the context before it.
+    pub before: u64,
+    /// The tokens in the context after it.
+    pub after: u64,
+    /// How long it took.
+    #[serde(rename = "elapsed_ms", serialize_with = "as_millis")]
+    pub elapsed: Duration,
+}
+
+impl Compaction {
+    /// How this summary made room.
+    pub fn by_summary(summary: &Summary) -> Compaction {
+        let Summary { before, after, elapsed_ms, .. } = *summary;
+        let elapsed = Duration::from_millis(elapsed_ms);
+        Compaction { method: CompactionMethod::Summary, before, after, elapsed }
+    }
+}
+
+/// What makes room in a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionMethod {
+    /// Earlier outputs are shortened.
+    Trim,
+    /// A summary replaces the conversation.
+    Summary,
+}
+
+impl CompactionMethod {
+    /// The name that events use.
+    pub fn name(self) -> &'static str {
+        match self {
+            CompactionMethod::Trim => "trim",
+            CompactionMethod::Summary => "summary",
+        }
+    }
 }
 
 /// How a turn ended.

@@ -60,15 +60,17 @@ pub use block::{
 };
 pub use command::{Command, EffortChoice, Request};
 pub use error::{CommandError, Nothing};
-pub use event::{Event, EventKind, EventSink, StartReason, StopReason, TurnEnd};
+pub use event::{
+    Compaction, CompactionMethod, Event, EventKind, EventSink, StartReason, StopReason, TurnEnd,
+};
 pub use money::{dollars, render_dollars};
 pub use render::{
-    render_agent, render_redo, render_reply, render_session, render_thought, render_tokens,
-    render_tools, render_undo,
+    render_agent, render_compaction, render_context_use, render_redo, render_reply, render_session,
+    render_thought, render_tokens, render_tools, render_undo,
 };
 pub use reply::{
-    Inbox, Mail, MailSummary, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount,
-    ToolSummary,
+    ContextPart, ContextReport, Inbox, Mail, MailSummary, ModelChoice, QueuedUntil, Reply,
+    SessionSummary, TokenCount, ToolSummary,
 };
 pub use safe::{safe, safe_json};
 pub use slash::{SLASH_COMMANDS, SlashCommand, is_slash_command};

@@ -6,8 +6,10 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, Effort};
 
 use crate::agents::{AgentSummary, Runner};
+use crate::event::Compaction;
 use crate::reply::{
-    Inbox, Mail, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount, ToolSummary,
+    ContextReport, Inbox, Mail, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount,
+    ToolSummary,
 };
 use crate::undo::{FileOutcome, LeftReason, UndoReport};
 use crate::usage::render_usage;
@@ -21,6 +23,7 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
         Reply::Queued(QueuedUntil::NextStep) => "Queued for the next step".to_owned(),
         Reply::Queued(QueuedUntil::TurnEnd) => "Queued until the turn ends".to_owned(),
         Reply::Cleared => "Started a fresh context. The log keeps everything.".to_owned(),
+        Reply::Context(report) => render_context(report),
         Reply::Marked { label: Some(label) } => format!("Marked. /rewind {label} returns here"),
         Reply::Marked { label: None } => "Marked. /rewind returns here".to_owned(),
         Reply::Rewound { .. } => {
@@ -181,6 +184,57 @@ pub fn render_tokens(tokens: TokenCount) -> Option<String> {
     (input + output > 0).then(|| format!("({input} tokens in, {output} out)"))
 }
 
+/// How room was made: `Context compacted: 171k → 24k tokens (summary, 6 s)`
+pub fn render_compaction(compaction: &Compaction) -> String {
+    let Compaction { method, before, after, elapsed } = compaction;
+    let (before, after) = (short_count(*before), short_count(*after));
+    let time = match elapsed.as_secs() {
+        0 => String::new(),
+        seconds => format!(", {seconds} s"),
+    };
+    format!("Context compacted: {before} → {after} tokens ({}{time})", method.name())
+}
+
+/// How full a context is: `82% context`, or `18.2k tokens` if the window is not known.
+pub fn render_context_use(used: u64, window: Option<u64>) -> String {
+    match window.filter(|window| *window > 0) {
+        Some(window) => format!("{}% context", percent(used, window)),
+        None => format!("{} tokens", short_count(used)),
+    }
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(part) * 100 / u128::from(whole.max(1))).unwrap_or(u64::MAX)
+}
+
+/// `950`, `18.2k`, `171k`
+fn short_count(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..100_000 if !(count / 100).is_multiple_of(10) => {
+            format!("{}.{}k", count / 1_000, count / 100 % 10)
+        }
+        _ => format!("{}k", count / 1_000),
+    }
+}
+
+/// A line per part.
+fn render_context(report: &ContextReport) -> String {
+    let ContextReport { used, window, parts, .. } = report;
+    let share = |tokens: u64| match window {
+        Some(window) => format!("{:>4}%", percent(tokens, *window)),
+        None => String::new(),
+    };
+    let line = |name: &str, tokens: u64| {
+        format!("  {name:<22} {:>7}{}", short_count(tokens), share(tokens))
+    };
+    let free = window.map(|window| line("free", window.saturating_sub(*used)));
+    let parts = parts.iter().map(|part| line(&part.name, part.tokens));
+    let of = window.map(|window| format!(" of {}", short_count(window))).unwrap_or_default();
+    let title = format!("Context: {}{of} tokens, by part (estimated):", short_count(*used));
+    lines([title].into_iter().chain(parts).chain(free))
+}
+
 fn render_sessions(sessions: &[SessionSummary], more: usize) -> String {
     if sessions.is_empty() {
         return "No sessions yet".to_owned();
@@ -226,4 +280,39 @@ fn join(agents: &[AgentId]) -> String {
 
 fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::event::CompactionMethod;
+    use crate::reply::ContextPart;
+
+    #[test]
+    fn a_compaction_is_one_line() {
+        let (before, after) = (171_499, 24_000);
+        let (method, elapsed) = (CompactionMethod::Summary, Duration::from_millis(6_400));
+        let line = render_compaction(&Compaction { method, before, after, elapsed });
+        assert_eq!(line, "Context compacted: 171k → 24k tokens (summary, 6 s)");
+        let (method, elapsed) = (CompactionMethod::Trim, Duration::from_millis(1));
+        let line = render_compaction(&Compaction { method, before: 6_512, after: 900, elapsed });
+        assert_eq!(line, "Context compacted: 6.5k → 900 tokens (trim)");
+    }
+
+    #[test]
+    fn a_context_is_shown_in_percent_where_the_window_is_known() {
+        assert_eq!(render_context_use(164_000, Some(200_000)), "82% context");
+        assert_eq!(render_context_use(18_234, None), "18.2k tokens");
+        let part = |name: &str, tokens| ContextPart { name: name.to_owned(), tokens };
+        let parts = vec![part("tools", 2_000), part("results of bash", 500)];
+        let agent = AgentId::top_level(0);
+        let report = ContextReport { agent, used: 4_000, window: Some(8_000), parts };
+        let expected = "Context: 4k of 8k tokens, by part (estimated):
+  tools                       2k  25%
+  results of bash            500   6%
+  free                        4k  50%";
+        assert_eq!(render_context(&report), expected);
+    }
 }

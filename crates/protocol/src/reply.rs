@@ -19,6 +19,8 @@ pub enum Reply {
     Queued(QueuedUntil),
     /// The context is fresh.
     Cleared,
+    /// What the context consists of.
+    Context(ContextReport),
     /// A mark is set.
     Marked {
         /// Its name, if it has one.
@@ -157,6 +159,28 @@ pub struct ModelChoice {
     pub context_tokens: Option<u64>,
     /// Whether the command chose it.
     pub changed: bool,
+}
+
+/// What the context of an agent consists of. Sizes are in tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContextReport {
+    /// The agent.
+    pub agent: AgentId,
+    /// What its next request takes, as far as the provider reported it.
+    pub used: u64,
+    /// What fits, where that is known.
+    pub window: Option<u64>,
+    /// Its parts, estimated.
+    pub parts: Vec<ContextPart>,
+}
+
+/// A part of a context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContextPart {
+    /// Its name: `tools`, `results of bash`.
+    pub name: String,
+    /// Its estimated size in tokens.
+    pub tokens: u64,
 }
 
 /// A session in a list.

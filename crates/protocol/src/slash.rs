@@ -23,6 +23,8 @@ pub enum SlashCommand {
 pub const SLASH_COMMANDS: &[(&str, &str)] = &[
     ("help", "Show this list"),
     ("clear", "Start a fresh context; the log keeps everything"),
+    ("compact", "Make room in the context: /compact, /compact FOCUS"),
+    ("context", "Show what fills the context"),
     ("model", "Show the model, or choose another one: /model NAME"),
     (
         "mail",
@@ -70,6 +72,8 @@ impl SlashCommand {
             "copy" => return Ok(SlashCommand::Copy),
             "exit" | "quit" => return Ok(SlashCommand::Exit),
             "clear" => Command::Clear,
+            "compact" => Command::Compact { focus: optional() },
+            "context" => alone(Command::Context, "/context, without arguments")?,
             "model" => Command::Model { name: optional() },
             "effort" => {
                 let parse = |word: String| parse_effort(&word);
@@ -153,9 +157,8 @@ fn full_name(typed: &str) -> Result<&str, CommandError> {
 }
 
 /// The names that other programs use for our commands.
-const FOREIGN_NAMES: [(&str, &str); 6] = [
+const FOREIGN_NAMES: [(&str, &str); 5] = [
     ("new", "clear"),
-    ("compact", "clear"),
     ("resume", "sessions"),
     ("permissions", "mode"),
     ("cost", "usage"),

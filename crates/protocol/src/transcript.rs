@@ -13,7 +13,8 @@ use crate::block::{
     Block, BlockChange, BlockContent, BlockId, CallBlock, CallChange, CallEnd, NoticeTone,
     ThoughtChange, Visibility, apply,
 };
-use crate::event::{EventKind, StopReason, TurnEnd};
+use crate::event::{Compaction, CompactionMethod, EventKind, StartReason, StopReason, TurnEnd};
+use crate::render::render_compaction;
 
 /// Shown when agents have reached the limit on waking each other.
 pub const MAIL_HELD: &str =
@@ -33,6 +34,8 @@ pub struct TranscriptReducer {
     open: Vec<OpenCall>,
     /// Results whose calls are not known, until the log is recalled.
     orphans: Vec<(ToolCallId, BlockId)>,
+    /// Whether room is being made in the context, instead of a turn.
+    is_compaction: bool,
     /// The first message that was folded.
     first: Option<MessageId>,
     /// The last one. What a recalled log already has may arrive as an event afterwards.
@@ -77,6 +80,7 @@ impl TranscriptReducer {
                 self.change_call(&request.call.tool_call_id, CallChange::Asked)
             }
             EventKind::MailHeld => vec![self.notice(NoticeTone::Warning, MAIL_HELD)],
+            EventKind::Warning(text) => vec![self.notice(NoticeTone::Warning, text)],
             EventKind::EffortRefused(label) => {
                 vec![self.notice(NoticeTone::Warning, &effort_refused(label))]
             }
@@ -89,8 +93,19 @@ impl TranscriptReducer {
                 changes.push(self.notice(NoticeTone::Fault, reason));
                 changes
             }
+            EventKind::Compaction(compaction) => match compaction.method {
+                CompactionMethod::Trim => {
+                    vec![self.notice(NoticeTone::Info, &render_compaction(compaction))]
+                }
+                // Its message is in the log.
+                CompactionMethod::Summary => Vec::new(),
+            },
+            EventKind::TurnStarted(reason) => {
+                self.is_compaction = *reason == StartReason::Compaction;
+                Vec::new()
+            }
             // Front ends show these only while they last.
-            EventKind::TurnStarted(_) | EventKind::DatabaseUnavailable(_) => Vec::new(),
+            EventKind::DatabaseUnavailable(_) | EventKind::ContextUsed { .. } => Vec::new(),
         }
     }
 
@@ -118,8 +133,9 @@ impl TranscriptReducer {
             Body::ToolResult(result) => self.close_call(message, result),
             Body::Approval(approval) => self.answer_call(message, approval),
             Body::Notification(_) => one(self, BlockContent::Notification(content.to_owned())),
-            Body::Summary(_) => {
-                divider(self, "what was said before is summed up from here on".to_owned())
+            Body::Summary(summary) => {
+                let text = render_compaction(&Compaction::by_summary(summary));
+                one(self, BlockContent::notice(NoticeTone::Info, text))
             }
             Body::Fork(fork) => divider(self, format!("forked by {}", fork.parent)),
             Body::Mark(mark) => {
@@ -339,7 +355,9 @@ impl TranscriptReducer {
 
     fn end_turn(&mut self, turn: &TurnEnd) -> Vec<BlockChange> {
         let mut changes = self.stop();
-        if let Some((tone, text)) = turn_end_notice(turn) {
+        // Making room has no answer.
+        let is_done = self.is_compaction && turn.stop == StopReason::Stop;
+        if let Some((tone, text)) = turn_end_notice(turn).filter(|_| !is_done) {
             changes.push(self.notice(tone, &text));
         }
         changes

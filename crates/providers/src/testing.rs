@@ -69,8 +69,7 @@ pub(crate) fn sent_for(
     log: &[Message],
 ) -> String {
     let view = Log::new(log).view();
-    let request =
-        Request { tools, tool_use, ..Request::without_tools(model, "", &view) };
+    let request = Request { tools, tool_use, ..Request::without_tools(model, "", &view) };
     String::from_utf8(provider.encode(&request)).unwrap()
 }
 

@@ -22,9 +22,11 @@ mod cast;
 mod chat;
 mod connection;
 mod gate;
+mod google;
 mod http;
 mod program;
 mod reply;
+mod responses;
 mod scenario;
 #[cfg(test)]
 mod tests;

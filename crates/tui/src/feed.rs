@@ -82,7 +82,8 @@ fn output_bytes(update: &Update) -> usize {
         // The end of a turn contains its answer, but only this event says that the turn has ended.
         EventKind::TurnEnded(_) => 0,
         EventKind::TurnStarted(_) | EventKind::Retry { .. } | EventKind::ApprovalRequested(_) => 0,
-        EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => 0,
+        EventKind::DatabaseUnavailable(_) | EventKind::MailHeld | EventKind::Warning(_) => 0,
+        EventKind::ContextUsed { .. } | EventKind::Compaction(_) => 0,
         EventKind::InputRejected(_) | EventKind::AgentLost(_) | EventKind::EffortRefused(_) => 0,
     }
 }

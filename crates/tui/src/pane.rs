@@ -109,6 +109,8 @@ impl Pane {
             EventKind::Retry { attempt, reason, delay } => {
                 self.activity.set_phase(Phase::Retry { attempt, reason, at: now + delay }, now);
             }
+            EventKind::ContextUsed { used, .. } => self.tokens = Some(used),
+            EventKind::Compaction(_) => {}
             EventKind::ApprovalRequested(request) => return Some(self.ask(request, now)),
             EventKind::DatabaseUnavailable(reason) if self.is_busy() => {
                 self.activity.set_phase(Phase::Database(reason), now);
@@ -119,7 +121,7 @@ impl Pane {
                 self.transcript.add(BlockContent::notice(NoticeTone::Warning, text));
             }
             EventKind::ThinkingDelta(_) => self.activity.set_phase(Phase::Thinking, now),
-            EventKind::MailHeld | EventKind::EffortRefused(_) => {}
+            EventKind::MailHeld | EventKind::Warning(_) | EventKind::EffortRefused(_) => {}
             EventKind::InputRejected(text) => self.restore_input(&text),
             EventKind::TurnEnded(turn) => return Some(self.end(&turn)),
             EventKind::AgentLost(_) => {
@@ -190,6 +192,8 @@ impl Pane {
     fn note_tokens(&mut self, message: &Message) {
         if let Body::Usage(usage) = &message.body {
             self.tokens = Some(usage.input_tokens.saturating_add(usage.output_tokens));
+        } else if let Body::Summary(summary) = &message.body {
+            self.tokens = Some(summary.after);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::captured::CapturedRequest;
-use super::{anthropic, chat};
+use super::{anthropic, chat, google, responses};
 
 /// The content of an answer, in no format.
 #[derive(Debug, Clone)]
@@ -72,7 +72,9 @@ impl Answer {
 
     pub(super) fn render(&self, format: Format, captured: &CapturedRequest) -> Rendered {
         let request = captured.json();
-        let is_whole = self.is_whole || request["stream"] != true;
+        // In Google's format the address says it.
+        let is_streamed = request["stream"] == true || format == Format::Google;
+        let is_whole = self.is_whole || !is_streamed;
         match (format, is_whole) {
             (Format::Chat, true) => Rendered::document(chat::whole(self)),
             (Format::Chat, false) => {
@@ -81,6 +83,10 @@ impl Answer {
             }
             (Format::Anthropic, true) => Rendered::document(anthropic::whole(self)),
             (Format::Anthropic, false) => anthropic::stream(self),
+            (Format::Responses, true) => Rendered::document(responses::whole(self)),
+            (Format::Responses, false) => responses::stream(self),
+            (Format::Google, true) => Rendered::document(google::whole(self)),
+            (Format::Google, false) => google::stream(self),
         }
     }
 }
@@ -90,13 +96,21 @@ impl Answer {
 pub(super) enum Format {
     Chat,
     Anthropic,
+    Responses,
+    Google,
 }
 
 impl Format {
     pub(super) fn of_path(path: &str) -> Format {
-        match path.ends_with("/messages") {
-            true => Format::Anthropic,
-            false => Format::Chat,
+        let path = path.split('?').next().unwrap_or(path);
+        if path.ends_with("/messages") {
+            Format::Anthropic
+        } else if path.ends_with("/responses") {
+            Format::Responses
+        } else if path.ends_with(":streamGenerateContent") {
+            Format::Google
+        } else {
+            Format::Chat
         }
     }
 }

@@ -35,7 +35,12 @@ impl CapturedRequest {
 
     /// The messages, in the request's format.
     pub fn messages(&self) -> Vec<Value> {
-        match self.json()["messages"].take() {
+        let field = match Format::of_path(&self.path) {
+            Format::Chat | Format::Anthropic => "messages",
+            Format::Responses => "input",
+            Format::Google => "contents",
+        };
+        match self.json()[field].take() {
             Value::Array(messages) => messages,
             _ => Vec::new(),
         }
@@ -60,10 +65,16 @@ impl CapturedRequest {
     /// The offered tools, in order.
     pub fn tool_names(&self) -> Vec<String> {
         let body = self.json();
-        let tools = body["tools"].as_array().into_iter().flatten();
+        let tools = match Format::of_path(&self.path) {
+            Format::Google => &body["tools"][0]["functionDeclarations"],
+            Format::Chat | Format::Anthropic | Format::Responses => &body["tools"],
+        };
+        let tools = tools.as_array().into_iter().flatten();
         let name = |tool: &Value| match Format::of_path(&self.path) {
             Format::Chat => tool["function"]["name"].as_str().map(str::to_owned),
-            Format::Anthropic => tool["name"].as_str().map(str::to_owned),
+            Format::Anthropic | Format::Responses | Format::Google => {
+                tool["name"].as_str().map(str::to_owned)
+            }
         };
         tools.filter_map(name).collect()
     }
@@ -72,6 +83,8 @@ impl CapturedRequest {
     pub fn system(&self) -> Option<String> {
         match Format::of_path(&self.path) {
             Format::Anthropic => text_of(&self.json()["system"]),
+            Format::Responses => text_of(&self.json()["instructions"]),
+            Format::Google => text_of(&self.json()["systemInstruction"]["parts"]),
             Format::Chat => {
                 let messages = self.messages();
                 let is_system = |message: &&Value| message["role"] == "system";
@@ -158,7 +171,8 @@ fn output(result: &Value, id: &str) -> Option<(String, String)> {
 }
 
 fn user_text(message: &Value) -> Option<String> {
-    (message["role"] == "user").then(|| text_of(&message["content"])).flatten()
+    let text = || text_of(&message["content"]).or_else(|| text_of(&message["parts"]));
+    (message["role"] == "user").then(text).flatten()
 }
 
 /// The text of a content, which is a string or a list of parts.

@@ -257,7 +257,9 @@ impl Reply {
             Content::Answer(answer) => answer.render(format, captured),
             Content::Error(message) => {
                 let error = match format {
-                    Format::Chat => json!({"error": {"message": message, "type": "scripted"}}),
+                    Format::Chat | Format::Responses | Format::Google => {
+                        json!({"error": {"message": message, "type": "scripted"}})
+                    }
                     Format::Anthropic => {
                         json!({"type": "error", "error": {"type": "scripted", "message": message}})
                     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCall};
 use ikigai_lines::{database_unavailable, notice_line, prefix_lines};
 use ikigai_protocol::{
-    Event, EventKind, MAIL_HELD, NoticeTone, StopReason, TurnEnd, dollars, effort_refused,
-    input_rejected,
+    Compaction, Event, EventKind, MAIL_HELD, NoticeTone, StopReason, TurnEnd, dollars,
+    effort_refused, input_rejected,
 };
 use serde_json::{Map, Value, json};
 
@@ -42,12 +42,21 @@ impl Output for JsonLines {
                 let fields = json!({"attempt": attempt, "reason": reason, "delay_ms": delay});
                 line("retry", agent, None, fields)
             }
+            EventKind::Compaction(compaction) => {
+                let Compaction { method, before, after, .. } = compaction;
+                let fields = json!({"method": method.name(), "before": before, "after": after});
+                line("compaction", agent, None, fields)
+            }
             EventKind::DatabaseUnavailable(reason) => {
                 print::note(&database_unavailable(reason));
                 Ok(Reader::Listening)
             }
             EventKind::MailHeld => {
                 print::note(&notice_line(NoticeTone::Warning, MAIL_HELD));
+                Ok(Reader::Listening)
+            }
+            EventKind::Warning(text) => {
+                print::note(&notice_line(NoticeTone::Warning, text));
                 Ok(Reader::Listening)
             }
             EventKind::InputRejected(text) => {
@@ -59,6 +68,7 @@ impl Output for JsonLines {
                 Ok(Reader::Listening)
             }
             EventKind::TurnStarted(_) | EventKind::TurnEnded(_) => Ok(Reader::Listening),
+            EventKind::ContextUsed { .. } => Ok(Reader::Listening),
             // The decision is printed once it is in the log.
             EventKind::ApprovalRequested(_) => Ok(Reader::Listening),
         }

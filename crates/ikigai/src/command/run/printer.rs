@@ -108,6 +108,9 @@ impl Printer {
             EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {
                 self.show(&event);
             }
+            EventKind::Warning(_) => self.show(&event),
+            EventKind::ContextUsed { .. } => {}
+            EventKind::Compaction(_) => self.show(&event),
         }
     }
 
@@ -169,6 +172,9 @@ fn belongs_to_turn(kind: &EventKind) -> bool {
         EventKind::TurnStarted(_) | EventKind::Message(_) | EventKind::TextDelta(_) => true,
         EventKind::Retry { .. } | EventKind::ApprovalRequested(_) | EventKind::TurnEnded(_) => true,
         EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => true,
+        EventKind::Compaction(_) | EventKind::Warning(_) => true,
+        // It does not change what is printed.
+        EventKind::ContextUsed { .. } => false,
         // These may come after the end of the last turn.
         EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => false,
         EventKind::InputRejected(_) | EventKind::AgentLost(_) => false,

@@ -44,6 +44,7 @@ impl Output for PlainText {
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::TurnEnded(_) => {}
             EventKind::ApprovalRequested(_) | EventKind::AgentLost(_) => {}
             EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => {}
+            EventKind::ContextUsed { .. } | EventKind::Compaction(_) | EventKind::Warning(_) => {}
         }
         self.fold(agent, kind);
         Ok(Reader::Listening)

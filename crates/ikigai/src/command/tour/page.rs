@@ -126,7 +126,11 @@ impl Page {
             EventKind::MailHeld | EventKind::TurnEnded(_) | EventKind::AgentLost(_) => {
                 self.start_line();
             }
+            // The scripted conversation is short.
             EventKind::TurnStarted(_)
+            | EventKind::Compaction(_)
+            | EventKind::Warning(_)
+            | EventKind::ContextUsed { .. }
             | EventKind::ApprovalRequested(_)
             | EventKind::ThinkingDelta(_)
             | EventKind::EffortRefused(_)

@@ -105,7 +105,8 @@ fn sink(
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::Retry { .. } => {}
             EventKind::DatabaseUnavailable(_) | EventKind::MailHeld | EventKind::AgentLost(_) => {}
             EventKind::InputRejected(_) | EventKind::ThinkingDelta(_) => {}
-            EventKind::EffortRefused(_) => {}
+            EventKind::EffortRefused(_) | EventKind::Warning(_) => {}
+            EventKind::ContextUsed { .. } | EventKind::Compaction(_) => {}
             EventKind::ApprovalRequested(_) => {}
         }
     })
