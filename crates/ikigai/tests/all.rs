@@ -19,6 +19,8 @@ mod bash;
 mod command_line;
 mod concurrency;
 mod configuration;
+mod context_room;
+mod context_sessions;
 mod dispatcher;
 mod doctor;
 mod durability;

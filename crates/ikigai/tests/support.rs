@@ -5,6 +5,7 @@ pub(crate) mod processes;
 pub(crate) mod sandboxed;
 pub(crate) mod scene;
 pub(crate) mod screen;
+pub(crate) mod small_window;
 pub(crate) mod story;
 pub(crate) mod terminal;
 pub(crate) mod wire;
