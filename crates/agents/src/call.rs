@@ -1,8 +1,11 @@
 //! The calls of a response: each is committed, run and closed before the next.
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
+use ikigai_protocol::{Event, EventKind};
 use ikigai_store::{Next, Outcome, Requests, Sleep, Step, StoreError};
-use ikigai_tools::{Approved, Call, Executor, FileUse, Reach, ToolResult, Work};
+use ikigai_tools::{
+    Approved, Call, Executor, FileUse, LiveOutput, LiveSink, Reach, ToolResult, Work,
+};
 use tracing::info;
 
 use crate::agent::Agent;
@@ -171,7 +174,7 @@ impl Agent {
         subject: Subject,
         reach: Reach,
     ) -> Result<Requests, StoreError> {
-        let context = self.context().reaching(reach);
+        let context = self.context().reaching(reach).with_live_output(self.live_sink(&open.call));
         let mut approved = Vec::with_capacity(subject.destinations.len());
         let context = match reach {
             Reach::Tree | Reach::Network => context,
@@ -202,6 +205,16 @@ impl Agent {
         self.record_execution(execution, |result| open.close(result), open.next).await
     }
 
+    /// Passes on what a call prints while it runs.
+    fn live_sink(&self, call: &ToolCall) -> LiveSink {
+        let (setup, agent) = (self.setup(), self.id().clone());
+        let call = call.tool_call_id.clone();
+        LiveSink::new(move |LiveOutput { text: delta, skipped }| {
+            let kind = EventKind::ToolOutput { call: call.clone(), delta, skipped };
+            (setup.events)(Event { agent: agent.clone(), kind });
+        })
+    }
+
     /// Runs a command whose sandbox is not available, if it may run without one.
     async fn run_without_sandbox(
         &mut self,
@@ -215,7 +228,8 @@ impl Agent {
             Permit::Granted(reach) => reach,
             Permit::Refused(answer, result) => return self.refuse(open, answer, result).await,
         };
-        let execution = executor.run(&self.context().reaching(reach)).await;
+        let context = self.context().reaching(reach).with_live_output(self.live_sink(&open.call));
+        let execution = executor.run(&context).await;
         self.record_execution(execution, |result| open.close(result), open.next).await
     }
 

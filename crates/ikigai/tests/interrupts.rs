@@ -43,14 +43,15 @@ async fn family(workspace: &Workspace) -> Vec<Pid> {
 }
 
 #[test]
-fn an_interrupted_command_is_ended_and_may_have_had_effects() {
+fn an_interrupted_command_is_ended_and_its_result_says_so() {
     let (workspace, interrupt) = (Workspace::new(), CancellationToken::new());
     let meanwhile = async {
         family(&workspace).await;
         interrupt.cancel();
     };
     let result = call(json!({"command": FAMILY}), meanwhile, &interrupt, &workspace);
-    let expected = failure("Interrupted: the command was ended and may have had effects");
+    let output = "[Interrupted: the command was ended]";
+    let expected = json!({"success": true, "data": {"output": output, "exit_code": 130}});
     assert_eq!(result, expected.to_string());
 }
 

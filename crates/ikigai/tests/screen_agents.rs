@@ -145,7 +145,7 @@ fn what_a_write_would_replace_and_all_of_its_text_is_shown() {
     workspace.write(".ikigai/tool", b"\xff\xfe\x00");
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("write", ".ikigai/tool: all 3 bytes of the file are replaced by");
-    screen.wait_for("    +line 0");
+    screen.wait_for(" + line 0");
     screen.answers("n");
     screen.types("\r");
     screen.wait_for("● Then not.");

@@ -4,7 +4,7 @@ use ikigai_testkit::{Gate, ModelServer, Point, Reply};
 use serde_json::json;
 
 use crate::support::Workspace;
-use crate::support::screen::{ESCAPE, Screen};
+use crate::support::screen::{ESCAPE, Screen, still};
 use crate::support::story::bash;
 
 #[test]
@@ -21,13 +21,11 @@ fn what_is_said_called_and_answered_stands_behind_its_sign() {
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("look for work", "● There is one.");
     screen.wait_until_idle();
-    let shown = screen.from("❯ look");
+    let shown: Vec<String> = screen.from("❯ look").iter().map(|row| still(row)).collect();
     let expected = [
         "❯ look for work",
         "● I look.",
-        "→ Search: \"TODO\" in *.rs",
-        "← 1 match",
-        "  main.rs:1: // TODO: more",
+        "● Search  \"TODO\" in *.rs   1 match",
         "● There is one.",
         "── ↑- ←- [0/] →- ↓- ────────────────────────────────────────────────────────────",
         "❯",
@@ -37,16 +35,46 @@ fn what_is_said_called_and_answered_stands_behind_its_sign() {
 }
 
 #[test]
-fn a_long_result_shows_its_first_lines_and_a_key_unfolds_it() {
+fn a_long_result_shows_its_last_lines_and_a_key_unfolds_it() {
     let server = ModelServer::start([bash("c1", "seq 12"), Reply::text("Counted.")]);
     let mut screen = Screen::alone(&server);
     screen.asks("count", "● Counted.");
     let shown = screen.text();
-    assert!(shown.contains("  3\n  … 9 more lines (Ctrl+O)\n"), "{shown}");
+    assert!(shown.contains("  │ … 7 more lines\n  │ 8\n"), "{shown}");
     screen.types("\x0f");
-    screen.wait_for("  12\n");
+    screen.wait_for("  │ 1\n");
     screen.types("\x0f");
-    screen.wait_for("… 9 more lines");
+    screen.wait_for("… 7 more lines");
+}
+
+#[test]
+fn a_running_command_shows_what_it_prints_and_how_to_interrupt_it() {
+    let command = "echo compiling; until [ -e go ]; do sleep 0.01; done; echo compiled";
+    let server = ModelServer::start([bash("c1", command), Reply::text("Built.")]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("build", "  │ compiling\n");
+    let shown = screen.text();
+    assert!(
+        shown.contains(" Bash  echo compiling") && shown.contains(" · esc to interrupt"),
+        "{shown}"
+    );
+    workspace.write("go", "");
+    screen.wait_for("● Built.");
+    screen.wait_for("  │ compiling\n  │ compiled\n");
+}
+
+#[test]
+fn an_interrupted_command_keeps_what_it_printed() {
+    let server = ModelServer::start([bash("c1", "echo compiling; sleep 31415.3")]);
+    let mut screen = Screen::alone(&server);
+    screen.asks("build", "  │ compiling\n");
+    screen.types(ESCAPE);
+    screen.wait_for("✗ interrupted");
+    screen.wait_until_idle();
+    let shown = screen.text();
+    assert!(shown.contains("  │ compiling\n  │ [Interrupted: the command was ended]\n"), "{shown}");
+    assert!(shown.contains("✗ exit 130 · "), "{shown}");
 }
 
 #[test]
@@ -60,15 +88,18 @@ fn what_was_changed_in_a_file_is_a_coloured_diff_also_after_a_restart() {
     workspace.write("a.txt", "one\ntwo\nthree\n");
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("change it", "● Changed.");
-    screen.wait_for("  -two\n  +2\n");
+    screen.wait_for("     2 − two\n     2 + 2\n");
     screen.wait_until_idle();
-    assert_eq!(screen.cell_of("-two").fgcolor(), vt100::Color::Idx(1));
-    assert_eq!(screen.cell_of("+2").fgcolor(), vt100::Color::Idx(2));
+    for (row, foreground, tint) in [("− two", 1, 52), ("+ 2", 2, 22)] {
+        let cell = screen.cell_of(row);
+        let expected = (vt100::Color::Idx(foreground), vt100::Color::Idx(tint));
+        assert_eq!((cell.fgcolor(), cell.bgcolor()), expected, "{row}");
+    }
     let before = screen.from("❯ change");
     screen.leave();
     let mut command = crate::support::screen::command(&workspace, &server);
     let screen = Screen::start(command.arg("-c"), 80, 24);
-    screen.wait_for("  -two\n  +2\n");
+    screen.wait_for("     2 − two\n     2 + 2\n");
     // Only the tokens of the last request may come a moment later.
     screen.wait_for("● Changed.");
     let upper = |rows: &[String]| rows[..rows.len() - 1].to_vec();
@@ -89,14 +120,14 @@ fn an_answer_is_seen_while_it_streams_with_what_goes_on_and_how_to_end_it() {
     let mut screen = Screen::alone(&server);
     screen.says("tell");
     screen.wait_for("First part");
-    screen.wait_for("openai/scripted answers · ");
-    screen.wait_for(" · Esc interrupts");
+    screen.wait_for("Answering · ");
+    screen.wait_for(" · esc to interrupt");
     gate.open();
     screen.wait_for("and the rest");
     screen.wait_until_idle();
     screen.says("more");
     server.wait_for_stalls(1);
-    screen.wait_for(" · Esc interrupts");
+    screen.wait_for(" · esc to interrupt");
     screen.types(ESCAPE);
     screen.wait_for("✗ interrupted");
     screen.wait_until_idle();
@@ -117,7 +148,7 @@ fn what_is_typed_meanwhile_is_shown_as_queued_and_goes_in_at_the_next_boundary()
     screen.wait_for("● Both done.");
     let shown = screen.from("❯ first");
     let at = |text: &str| shown.iter().position(|row| row.contains(text));
-    assert!(at("← 0 files") < at("❯ second") && at("❯ second") < at("● Both"), "{shown:?}");
+    assert!(at("0 files") < at("❯ second") && at("❯ second") < at("● Both"), "{shown:?}");
     assert!(!screen.text().contains("queued:"));
     assert_eq!(server.requests()[1].last_user_text().as_deref(), Some("second"));
 }
@@ -128,7 +159,7 @@ fn a_retry_is_told_with_its_reason_and_a_countdown() {
     let mut screen = Screen::alone(&server);
     screen.says("hello");
     screen.wait_until("a countdown", |shown| {
-        shown.contains("⚠ ") && shown.contains("; retry 1 in ") && shown.contains("503")
+        shown.contains("Retrying in ") && shown.contains("(attempt 2): ") && shown.contains("503")
     });
     screen.types(ESCAPE);
     screen.wait_for("✗ interrupted");

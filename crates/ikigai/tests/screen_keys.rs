@@ -228,7 +228,7 @@ fn pages_the_wheel_and_both_ends_scroll_and_a_single_arrow_does_not() {
     screen.asks("count", "● Counted.");
     screen.wait_until_idle();
     screen.types("\x0f");
-    screen.wait_for("  1100");
+    screen.wait_for("│ 1100");
     screen.types(PAGE_UP);
     screen.wait_until_gone("● Counted.");
     screen.wait_for("Ctrl+End: to the end");
@@ -255,7 +255,7 @@ fn a_captured_mouse_scrolls() {
     screen.asks("count", "● Counted.");
     screen.wait_until_idle();
     screen.types("\x0f");
-    screen.wait_for("  1100");
+    screen.wait_for("│ 1100");
     screen.types("\x1b[<64;5;5M");
     screen.wait_for("Ctrl+End: to the end");
     assert_eq!(screen.leave().code, Some(0));

@@ -80,7 +80,7 @@ fn a_terminal_that_is_closed_ends_the_program() {
     let server = ModelServer::start([bash("c1", "sleep 31415.7")]);
     let workspace = Workspace::new();
     let mut screen = Screen::open(&workspace, &server);
-    screen.asks("wait", "→ Bash");
+    screen.asks("wait", " Bash  ");
     let process = screen.process();
     let status = finish(screen.hang_up()).status;
     assert!(!is_running(process), "{status}");

@@ -14,7 +14,7 @@ use crate::support::model::{Format, Running, assert_stable};
 use crate::support::story::{
     WELL_AGAIN, answered, at_once, bash, check_goes_on, contents, interrupted, kinds, of_type,
 };
-use crate::support::{Workspace, failure, pid, wait_for, wait_for_pid, wait_until_gone};
+use crate::support::{Workspace, pid, wait_for, wait_for_pid, wait_until_gone};
 
 fn signal(child: &Child, signal: Signal) {
     kill_process(pid(child), signal).unwrap();
@@ -154,9 +154,13 @@ fn half_a_call_is_not_kept() {
 /// A leader, a child of it, and one that does not want to be told; each tells its number.
 const FAMILY: &str = "(echo $BASHPID > child; sleep 31415.1; true) & \
     (trap '' TERM; echo $BASHPID > stubborn; while :; do sleep 0.01; done) & \
-    echo $BASHPID > leader; wait";
+    echo begun; echo $BASHPID > leader; wait";
 
-const ENDED: &str = "Interrupted: the command was ended and may have had effects";
+/// The result of the family, which printed `begun` before it was ended.
+fn ended() -> Value {
+    let output = "begun\n[Interrupted: the command was ended]";
+    json!({"success": true, "data": {"output": output, "exit_code": 130}})
+}
 
 #[test]
 fn a_command_is_ended_with_all_that_it_started_and_its_result_says_so() {
@@ -181,7 +185,7 @@ fn a_command_is_ended_with_all_that_it_started_and_its_result_says_so() {
             family.into_iter().for_each(wait_until_gone);
             let results = of_type(&events, "tool_result");
             assert_eq!(results.len(), 1);
-            assert_eq!(results[0]["result"], failure(ENDED));
+            assert_eq!(results[0]["result"], ended());
             assert_eq!(events.last(), Some(&interrupted("")));
             let expected = ["user", "tool_call", "tool_result", "interrupted", "user", "assistant"];
             assert_eq!(kinds(&log), expected);

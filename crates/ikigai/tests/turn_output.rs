@@ -12,7 +12,7 @@ use rustix::process::{Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
-use crate::support::model::{Format, events};
+use crate::support::model::{Format, Running, events};
 use crate::support::story::{WELL_AGAIN, bash, check_goes_on, kinds};
 use crate::support::{Workspace, ended, finish, pid, wait_for, wait_for_pid, wait_until_gone};
 
@@ -210,4 +210,22 @@ fn a_reader_that_leaves_in_the_middle_of_an_answer_ends_the_run() {
     assert_eq!(finish(run).status.code(), Some(130));
     let log = check_goes_on(&workspace, &server, Format::Chat);
     assert_eq!(kinds(&log)[..2], ["user", "assistant"]);
+}
+
+#[test]
+fn what_a_running_command_prints_is_passed_on_before_its_result() {
+    let command = "printf 'comp'; echo iling; until [ -e go ]; do sleep 0.01; done; echo done";
+    let server = ModelServer::start([bash("c1", command), Reply::text("Built.")]);
+    let workspace = Workspace::new();
+    let mut command = workspace.run_command(&server, Format::Chat, ["--json", "build"]);
+    let run = Running::start(&mut command);
+    let output = run.next_output();
+    let expected = json!({
+        "type": "tool_output", "agent": "0/", "id": "c1", "delta": "compiling\n", "skipped": 0,
+    });
+    assert_eq!(output, expected);
+    workspace.write("go", "");
+    let result = run.until("tool_result").pop().unwrap();
+    assert_eq!(result["result"]["data"]["output"], "compiling\ndone\n");
+    assert_eq!(run.finish().0, 0);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Message, Summary};
+use ikigai_conversation::{AgentId, Message, Summary, ToolCallId};
 use serde::Serialize;
 
 use crate::approval::ApprovalRequest;
@@ -55,6 +55,16 @@ pub enum EventKind {
     },
     /// Room was made in the context.
     Compaction(Compaction),
+    /// A running command has printed something. What the call printed in all is in its result.
+    ToolOutput {
+        /// The call.
+        #[serde(rename = "id")]
+        call: ToolCallId,
+        /// The newest part of the output.
+        delta: String,
+        /// How many bytes before it were left out.
+        skipped: u64,
+    },
     /// A call needs approval. The answer appears in the log, unless the turn ends first.
     ApprovalRequested(ApprovalRequest),
     /// The database cannot be reached; the agent keeps trying.

@@ -105,7 +105,9 @@ impl TranscriptReducer {
                 Vec::new()
             }
             // Front ends show these only while they last.
-            EventKind::DatabaseUnavailable(_) | EventKind::ContextUsed { .. } => Vec::new(),
+            EventKind::DatabaseUnavailable(_)
+            | EventKind::ContextUsed { .. }
+            | EventKind::ToolOutput { .. } => Vec::new(),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::effect::Effect;
 use crate::file_error::without_number;
+use crate::live_output::LiveStream;
 use crate::output::{Capture, Output};
 use crate::result::{Execution, ToolResult};
 use crate::sandbox::{EndedCommand, Kind, Sandbox, hint};
@@ -58,6 +59,8 @@ tool! {
 const DEFAULT_TIMEOUT: u64 = 120;
 /// The exit code of a command that was stopped at its time limit, as of timeout(1).
 const TIMED_OUT: i32 = 124;
+/// The exit code of a command that the user interrupted, as of a shell.
+const INTERRUPTED: i32 = 130;
 /// Read at a time: as much as the pipe holds.
 const CHUNK: usize = 1024 * 1024;
 /// How long output is still awaited after the command's own end, when something that it left in the
@@ -104,16 +107,8 @@ impl Bash {
                 return Execution { no_sandbox, ..ToolResult::failure(&error).into() };
             }
             End::TimedOut => TIMED_OUT,
-            End::Interrupted => {
-                return ToolResult::failure(
-                    "Interrupted: the command was ended and may have had effects",
-                )
-                .into();
-            }
+            End::Interrupted => INTERRUPTED,
         };
-        if matches!(end, End::TimedOut) {
-            output.add_line(&format!("[Time limit of {seconds} s reached: the command was ended]"));
-        }
         for note in context.commands.take_notes(&context.agent) {
             output.add_line(&format!("[ikigai: {note}]"));
         }
@@ -122,6 +117,12 @@ impl Bash {
             && let Some(line) = self.hint(context, sandbox, exit_code, &output)
         {
             output.add_line(line);
+        }
+        match end {
+            End::Own(_) => {}
+            End::TimedOut => output
+                .add_line(&format!("[Time limit of {seconds} s reached: the command was ended]")),
+            End::Interrupted => output.add_line("[Interrupted: the command was ended]"),
         }
         let state = if exit_code == 0 { ResultState::Succeeded } else { ResultState::Failed };
         let result = ToolResult::from(output).with("exit_code", exit_code).in_state(state);
@@ -232,6 +233,7 @@ impl Bash {
             avoided: &context.avoided,
         };
         let mut running = context.commands.start(&order).await?;
+        let mut live = context.live.clone().map(LiveStream::new);
         let deadline = Instant::now() + limit;
         let mut chunk = Vec::with_capacity(CHUNK);
         let end = loop {
@@ -241,7 +243,12 @@ impl Bash {
                 status = running.control.status() => break End::Own(status?),
                 () = sleep_until(deadline) => break End::TimedOut,
                 () = context.interrupt.cancelled() => break End::Interrupted,
-                read = running.output.read(&mut chunk) => { read?; take(&mut chunk, capture) }
+                () = due(live.as_ref()) => live.iter_mut().for_each(LiveStream::send),
+                read = running.output.read(&mut chunk) => {
+                    read?;
+                    live.iter_mut().for_each(|live| live.push(&chunk));
+                    take(&mut chunk, capture);
+                }
             }
         };
         if !matches!(end, End::Own(_)) {
@@ -255,6 +262,14 @@ impl Bash {
             running.leave();
         }
         Ok(end)
+    }
+}
+
+/// Waits until live output may be sent; for ever if there is none.
+async fn due(live: Option<&LiveStream>) {
+    match live {
+        Some(live) => live.due().await,
+        None => std::future::pending().await,
     }
 }
 

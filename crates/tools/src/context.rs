@@ -15,6 +15,7 @@ use crate::commands::Commands;
 use crate::file_error::FileError;
 use crate::files::{open_anywhere, open_at};
 use crate::gate::{Reach, without_dots};
+use crate::live_output::LiveSink;
 use crate::memory::FileMemory;
 use crate::output::OutputSize;
 use crate::place::{Links, Place, open_folder, path_of, require_readable};
@@ -48,6 +49,8 @@ pub struct Context {
     memory: Option<Arc<FileMemory>>,
     /// What commands have in their environment beyond, or instead of, what all of `commands` have.
     pub(crate) variables: Arc<Variables>,
+    /// Receives what a command prints while it runs.
+    pub(crate) live: Option<LiveSink>,
 }
 
 impl Context {
@@ -72,7 +75,14 @@ impl Context {
             avoided: Vec::new(),
             memory: None,
             variables: Arc::default(),
+            live: None,
         }
+    }
+
+    /// The same, for a call whose output is shown while it runs.
+    #[must_use]
+    pub fn with_live_output(self, sink: LiveSink) -> Context {
+        Context { live: Some(sink), ..self }
     }
 
     /// The same, for calls whose commands are to run in `sandbox`. One that cannot be set up is a failure

@@ -73,6 +73,7 @@ mod file_error;
 mod files;
 mod inexact;
 mod lines;
+mod live_output;
 mod lock;
 mod looks;
 mod owners;
@@ -108,6 +109,7 @@ pub use gate::{
     Access, Confinement, Decision, Fact, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
     WHERE_RULES_STAND, Whereabouts, interrupted, offers, path_pattern, refusal,
 };
+pub use live_output::{LiveOutput, LiveSink};
 pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;
 pub use notes::Note;

@@ -1,17 +1,24 @@
-//! What an agent is doing, and the line that shows it.
+//! What an agent is doing, and the rows that show it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
+use ikigai_conversation::{CallSummary, ToolCall, ToolCallId};
 use ikigai_protocol::AgentState;
+use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
 use crate::safe::safe_line;
-use crate::style::{CALL, DIM, WARNING};
-use crate::wrap::fit;
+use crate::style::{BOLD, CALL, DIM, PLAIN, WARNING};
+use crate::transcript::bar_row;
+use crate::wrap::{fit, width_of};
 
 /// The time between two frames of the spinner.
 pub(crate) const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// The most running calls that are shown: as many as run at the same time.
+const CALLS: usize = 8;
+const HINT: &str = "esc to interrupt";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Activity {
@@ -20,6 +27,8 @@ pub(crate) enum Activity {
         /// When the turn started.
         since: Duration,
         phase: Phase,
+        /// The calls that run.
+        calls: Vec<RunningCall>,
     },
 }
 
@@ -29,8 +38,8 @@ pub(crate) enum Phase {
     Waiting,
     Thinking,
     Answering,
-    /// A tool runs; the call as a line.
-    Tool(String),
+    /// Calls run.
+    Calls,
     Asking,
     Retry {
         attempt: u32,
@@ -39,6 +48,15 @@ pub(crate) enum Phase {
     },
     /// The database is unavailable, for this reason.
     Database(String),
+}
+
+/// A call that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunningCall {
+    id: ToolCallId,
+    summary: CallSummary,
+    since: Duration,
+    output: Tail,
 }
 
 impl Activity {
@@ -50,117 +68,281 @@ impl Activity {
     pub(crate) fn state(&self) -> AgentState {
         match self {
             Activity::Idle => AgentState::Idle,
-            Activity::Busy { phase: Phase::Tool(_), .. } => AgentState::Tool,
+            Activity::Busy { phase: Phase::Calls, .. } => AgentState::Tool,
             Activity::Busy { phase: Phase::Asking, .. } => AgentState::Asking,
             Activity::Busy {
-                phase: Phase::Waiting | Phase::Thinking | Phase::Answering, ..
+                phase:
+                    Phase::Waiting
+                    | Phase::Thinking
+                    | Phase::Answering
+                    | Phase::Retry { .. }
+                    | Phase::Database(_),
+                ..
             } => AgentState::Waiting,
-            Activity::Busy { phase: Phase::Retry { .. } | Phase::Database(_), .. } => {
-                AgentState::Waiting
-            }
         }
     }
 
     /// Starts a turn.
     pub(crate) fn start(&mut self, now: Duration) {
-        *self = Activity::Busy { since: now, phase: Phase::Waiting };
+        *self = Activity::Busy { since: now, phase: Phase::Waiting, calls: Vec::new() };
     }
 
     /// Changes the activity; the start of the turn may not have been seen.
     pub(crate) fn set_phase(&mut self, phase: Phase, now: Duration) {
         match self {
             Activity::Busy { phase: current, .. } => *current = phase,
-            Activity::Idle => *self = Activity::Busy { since: now, phase },
+            Activity::Idle => {
+                *self = Activity::Busy { since: now, phase, calls: Vec::new() };
+            }
         }
     }
 
-    /// The line, while the agent is busy.
-    pub(crate) fn render(&self, model: &str, now: Duration, width: usize) -> Option<Line<'static>> {
-        let Activity::Busy { since, phase } = self else { return None };
+    /// A call starts to run.
+    pub(crate) fn start_call(&mut self, call: &ToolCall, now: Duration) {
+        self.set_phase(Phase::Calls, now);
+        if let Activity::Busy { calls, .. } = self {
+            let (id, summary) = (call.tool_call_id.clone(), CallSummary::of(call));
+            calls.push(RunningCall { id, summary, since: now, output: Tail::default() });
+        }
+    }
+
+    /// The user has decided on a call, which starts to run if it may.
+    pub(crate) fn answer_call(&mut self, id: &ToolCallId, now: Duration) {
+        self.set_phase(Phase::Calls, now);
+        if let Activity::Busy { calls, .. } = self {
+            calls.iter_mut().filter(|call| call.id == *id).for_each(|call| call.since = now);
+        }
+    }
+
+    /// A running call has printed something.
+    pub(crate) fn add_output(&mut self, id: &ToolCallId, text: &str) {
+        if let Activity::Busy { calls, .. } = self {
+            calls.iter_mut().filter(|call| call.id == *id).for_each(|call| call.output.push(text));
+        }
+    }
+
+    /// A call has its result.
+    pub(crate) fn end_call(&mut self, id: &ToolCallId, now: Duration) {
+        let is_over = match self {
+            Activity::Busy { calls, .. } => {
+                calls.retain(|call| call.id != *id);
+                calls.is_empty()
+            }
+            Activity::Idle => true,
+        };
+        if is_over {
+            self.set_phase(Phase::Waiting, now);
+        }
+    }
+
+    /// The rows, while the agent is busy.
+    pub(crate) fn render(&self, model: &str, now: Duration, width: usize) -> Vec<Line<'static>> {
+        let Activity::Busy { since, phase, calls } = self else { return Vec::new() };
         let elapsed = now.saturating_sub(*since);
         let spinner =
             SPINNER[(elapsed.as_millis() / SPINNER_INTERVAL.as_millis()) as usize % SPINNER.len()];
-        let (text, style) = match phase {
-            Phase::Waiting => (format!("waiting for {model}"), DIM),
-            Phase::Thinking => (format!("{model} thinks"), DIM),
-            Phase::Answering => (format!("{model} answers"), DIM),
-            Phase::Tool(call) => (call.clone(), DIM),
-            Phase::Asking => ("waiting for your answer".to_owned(), WARNING),
+        let turn = elapsed_text(elapsed);
+        let row = |text: String, style: Style, hint: &str| {
+            activity_row(spinner, vec![Span::styled(safe_line(&text), style)], hint, width)
+        };
+        let working = |text: String, style| row(text, style, &format!(" · {turn} · {HINT}"));
+        match phase {
+            Phase::Waiting => vec![working(format!("Waiting for {model}"), DIM)],
+            Phase::Thinking => vec![working("Thinking".to_owned(), DIM)],
+            Phase::Answering => vec![working("Answering".to_owned(), DIM)],
+            // The question shows the keys for the answer.
+            Phase::Asking => {
+                vec![row("Waiting for your answer".to_owned(), WARNING, &format!(" · {turn}"))]
+            }
             Phase::Retry { attempt, reason, at } => {
                 let left = at.saturating_sub(now).as_secs_f32();
-                (format!("⚠ {reason}; retry {attempt} in {left:.0} s"), WARNING)
+                let text = format!("Retrying in {left:.0}s (attempt {}): {reason}", attempt + 1);
+                vec![row(text, WARNING, &format!(" · {HINT}"))]
             }
-            Phase::Database(reason) => (format!("⚠ {reason}; waiting"), WARNING),
-        };
-        let elapsed = elapsed_text(elapsed);
-        let tail = match phase {
-            // The question shows the keys for the answer.
-            Phase::Asking => format!(" · {elapsed}"),
-            Phase::Waiting
-            | Phase::Thinking
-            | Phase::Answering
-            | Phase::Tool(_)
-            | Phase::Retry { .. }
-            | Phase::Database(_) => {
-                format!(" · {elapsed} · Esc interrupts")
+            Phase::Database(reason) => vec![working(format!("{reason}; waiting"), WARNING)],
+            Phase::Calls if calls.is_empty() => vec![working("Working".to_owned(), DIM)],
+            Phase::Calls => {
+                let rows = calls.iter().take(CALLS).enumerate().flat_map(|(number, call)| {
+                    let hint = if number == 0 { HINT } else { "" };
+                    let output = call.output.rows(width);
+                    std::iter::once(call.row(spinner, now, hint, width)).chain(output)
+                });
+                rows.collect()
             }
-        };
-        let room = width.saturating_sub(2 + tail.chars().count());
-        Some(Line::from(vec![
-            Span::styled(format!("{spinner} "), CALL),
-            Span::styled(fit(&safe_line(&text), room), style),
-            Span::styled(tail, DIM),
-        ]))
+        }
+    }
+
+    /// The number of rows.
+    pub(crate) fn height(&self) -> usize {
+        match self {
+            Activity::Idle => 0,
+            Activity::Busy { phase: Phase::Calls, calls, .. } => {
+                let heights = calls.iter().take(CALLS).map(|call| 1 + call.output.lines.len());
+                heights.sum::<usize>().max(1)
+            }
+            Activity::Busy { .. } => 1,
+        }
     }
 
     /// A short description for the team list.
-    pub(crate) fn summary(&self) -> Option<&str> {
+    pub(crate) fn summary(&self) -> Option<String> {
         match self {
-            Activity::Busy { phase: Phase::Tool(call), .. } => Some(call),
+            Activity::Busy { phase: Phase::Calls, calls, .. } => {
+                calls.first().map(|call| call.summary.line())
+            }
             Activity::Idle | Activity::Busy { .. } => None,
         }
     }
 }
 
-fn elapsed_text(elapsed: Duration) -> String {
+impl RunningCall {
+    fn row(&self, spinner: &str, now: Duration, hint: &str, width: usize) -> Line<'static> {
+        let elapsed = elapsed_text(now.saturating_sub(self.since));
+        let between = if hint.is_empty() { "" } else { " · " };
+        let hint = format!(" · {elapsed}{between}{hint}");
+        let CallSummary { verb, subject } = &self.summary;
+        let verb = Span::styled(safe_line(verb), BOLD);
+        let text = vec![verb, Span::raw("  "), Span::styled(safe_line(subject), PLAIN)];
+        activity_row(spinner, text, &hint, width)
+    }
+}
+
+/// The last lines that a command has printed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Tail {
+    lines: VecDeque<String>,
+    /// Whether the last line may continue.
+    is_open: bool,
+}
+
+impl Tail {
+    /// As many as stay when the command has ended.
+    const LINES: usize = 5;
+    /// More than a row has room for.
+    const LINE_BYTES: usize = 2_000;
+
+    fn push(&mut self, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            let line = piece.trim_end_matches(['\n', '\r']);
+            // A progress bar draws its line again.
+            let (is_redrawn, line) = match line.rsplit_once('\r') {
+                Some((_, line)) => (true, line),
+                None => (false, line),
+            };
+            match self.lines.back_mut().filter(|_| self.is_open) {
+                Some(last) if is_redrawn => line.clone_into(last),
+                Some(last) if last.len() < Tail::LINE_BYTES => last.push_str(line),
+                Some(_) => {}
+                None => self.lines.push_back(line.to_owned()),
+            }
+            self.is_open = !piece.ends_with('\n');
+        }
+        while self.lines.len() > Tail::LINES {
+            self.lines.pop_front();
+        }
+    }
+
+    fn rows(&self, width: usize) -> impl Iterator<Item = Line<'static>> {
+        self.lines.iter().map(move |line| bar_row(line, width))
+    }
+}
+
+/// The spinner, a text that is cut if there is no room for all of it, and a hint.
+fn activity_row(
+    spinner: &str,
+    text: Vec<Span<'static>>,
+    hint: &str,
+    width: usize,
+) -> Line<'static> {
+    let mut left = width.saturating_sub(2 + hint.chars().count());
+    let mut spans = vec![Span::styled(format!("{spinner} "), CALL)];
+    for span in text {
+        let fitted = Span::styled(fit(&span.content, left), span.style);
+        left -= width_of(std::slice::from_ref(&fitted)).min(left);
+        spans.push(fitted);
+    }
+    spans.push(Span::styled(hint.to_owned(), DIM));
+    Line::from(spans)
+}
+
+/// `14s`, `1m 05s`
+pub(crate) fn elapsed_text(elapsed: Duration) -> String {
     match elapsed.as_secs() {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds => format!("{}m {:02}s", seconds / 60, seconds % 60),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ikigai_conversation::{Body, NewMessage, ResponseId};
+
     use super::*;
+
+    fn rows(activity: &Activity, width: usize) -> Vec<String> {
+        let rows = activity.render("gpt-5", Duration::from_secs(75), width);
+        assert_eq!(rows.len(), activity.height());
+        rows.iter().map(Line::to_string).collect()
+    }
 
     #[track_caller]
     fn check(phase: Phase, width: usize, expected: &str) {
         let since = Duration::from_secs(10);
-        let activity = Activity::Busy { since, phase };
-        let line = activity.render("gpt-5", Duration::from_secs(75), width);
-        assert_eq!(line.unwrap().to_string(), expected);
+        let activity = Activity::Busy { since, phase, calls: Vec::new() };
+        assert_eq!(rows(&activity, width), [expected]);
+    }
+
+    fn call(id: &str, verb: &str, subject: &str) -> ToolCall {
+        let call = NewMessage::tool_call(ToolCallId::new(id), "x", "{}", ResponseId::new("r"));
+        let call = call.with_shown(Vec::new(), CallSummary::new(verb, subject));
+        let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
+        call
     }
 
     #[test]
-    fn the_line_shows_the_activity_its_duration_and_the_key_to_interrupt() {
-        check(Phase::Waiting, 80, "⠙ waiting for gpt-5 · 1 min 05 s · Esc interrupts");
-        check(
-            Phase::Tool("bash: cargo test".to_owned()),
-            80,
-            "⠙ bash: cargo test · 1 min 05 s · Esc interrupts",
-        );
-        check(
-            Phase::Tool("bash: cargo test".to_owned()),
-            40,
-            "⠙ bash: c… · 1 min 05 s · Esc interrupts",
-        );
-        let retry =
-            Phase::Retry { attempt: 2, reason: "busy".to_owned(), at: Duration::from_secs(80) };
-        check(retry, 80, "⠙ ⚠ busy; retry 2 in 5 s · 1 min 05 s · Esc interrupts");
+    fn the_row_shows_the_activity_its_duration_and_the_key_to_interrupt() {
+        check(Phase::Waiting, 80, "⠙ Waiting for gpt-5 · 1m 05s · esc to interrupt");
+        check(Phase::Waiting, 40, "⠙ Waiting f… · 1m 05s · esc to interrupt");
+        let at = Duration::from_secs(80);
+        let retry = Phase::Retry { attempt: 2, reason: "busy".to_owned(), at };
+        check(retry, 80, "⠙ Retrying in 5s (attempt 3): busy · esc to interrupt");
     }
 
     #[test]
-    fn an_idle_agent_has_no_line() {
-        assert_eq!(Activity::Idle.render("m", Duration::ZERO, 80), None);
+    fn each_running_call_has_a_row_until_it_ends() {
+        let mut activity = Activity::Idle;
+        activity.start_call(&call("c1", "Bash", "make\nall"), Duration::from_secs(60));
+        activity.start_call(&call("c2", "Read", "src/main.rs"), Duration::from_secs(70));
+        let expected = ["⠼ Bash  make all · 15s · esc to interrupt", "⠼ Read  src/main.rs · 5s"];
+        let shown = rows(&activity, 80);
+        let without_spinner = |row: &str| row.chars().skip(1).collect::<String>();
+        assert_eq!(
+            shown.iter().map(|row| without_spinner(row)).collect::<Vec<_>>(),
+            expected.map(without_spinner)
+        );
+        activity.end_call(&ToolCallId::new("c1"), Duration::from_secs(75));
+        assert_eq!(activity.summary().as_deref(), Some("Read: src/main.rs"));
+        activity.end_call(&ToolCallId::new("c2"), Duration::from_secs(75));
+        assert!(rows(&activity, 80)[0].contains("Waiting for gpt-5"));
+    }
+
+    #[test]
+    fn a_running_command_shows_the_last_lines_that_it_printed() {
+        let mut activity = Activity::Idle;
+        let (id, now) = (ToolCallId::new("c"), Duration::from_secs(75));
+        activity.start_call(&call("c", "Bash", "make"), now);
+        for text in ["1\n2\n3", "3\n4\n5\r\n", "1%", "\r50%\r10", "0%"] {
+            activity.add_output(&id, text);
+        }
+        let expected = ["  │ 2", "  │ 33", "  │ 4", "  │ 5", "  │ 100%"];
+        assert_eq!(rows(&activity, 80)[1..], expected);
+        activity.add_output(&id, &"x".repeat(100_000));
+        activity.add_output(&id, "\u{1b}[2J");
+        assert!(rows(&activity, 80).iter().all(|row| row.chars().count() <= 80));
+    }
+
+    #[test]
+    fn an_idle_agent_has_no_row() {
+        assert_eq!(rows(&Activity::Idle, 80), Vec::<String>::new());
     }
 }

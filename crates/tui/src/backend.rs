@@ -131,8 +131,14 @@ fn write_style(writer: &mut impl Write, style: (Color, Color, Modifier)) -> io::
     if let Some(code) = code(foreground) {
         write!(writer, ";{code}")?;
     }
-    if let Some(code) = code(background) {
-        write!(writer, ";{}", code + 10)?;
+    match background {
+        // Only tints of a diff, which follow the background.
+        Color::Indexed(number) => write!(writer, ";48;5;{number}")?,
+        background => {
+            if let Some(code) = code(background) {
+                write!(writer, ";{}", code + 10)?;
+            }
+        }
     }
     writer.write_all(b"m")
 }
@@ -156,7 +162,7 @@ fn code(colour: Color) -> Option<u8> {
         Color::LightMagenta => 95,
         Color::LightCyan => 96,
         Color::White => 97,
-        // No fixed shades: they may be unreadable on the user's background.
+        // No fixed shades of text: they may be unreadable on the user's background.
         Color::Reset | Color::Rgb(..) | Color::Indexed(_) => return None,
     })
 }

@@ -21,6 +21,8 @@ use crate::wrap::fit;
 const OFFERS: usize = 6;
 /// The most rows for queued messages.
 const QUEUED: usize = 4;
+/// From this height on, an empty row sets the activity apart.
+const ROOMY: usize = 16;
 const PROMPT: &str = "❯ ";
 
 /// The height of each part of the screen, from top to bottom.
@@ -50,6 +52,7 @@ impl App {
         let status = self.status_in_view();
         let model = safe_line(&status.model);
         let activity = self.pane_in_view().activity.render(&model, now, width);
+        pen.skip(heights.activity.saturating_sub(activity.len()));
         pen.rows(activity, heights.activity);
         pen.rows([self.separator(width)], heights.separator);
         let input_top = pen.row;
@@ -107,7 +110,10 @@ impl App {
         };
         let popup = give(self.popup_height());
         let pane = self.pane_in_view();
-        let activity = give(usize::from(pane.is_busy()));
+        let activity = match pane.activity.height() {
+            0 => 0,
+            rows => give(rows + usize::from(height >= ROOMY)),
+        };
         let queued = give(pane.queued.len().min(QUEUED));
         Heights { transcript: left, queued, activity, separator, input, popup, status }
     }
@@ -150,7 +156,7 @@ impl App {
 
     fn last_action(&self, agent: &ikigai_conversation::AgentId) -> Option<String> {
         let pane = self.panes.get(agent)?;
-        pane.activity.summary().map(str::to_owned).or_else(|| pane.last_action.clone())
+        pane.activity.summary().or_else(|| pane.last_action.clone())
     }
 
     fn queued_rows(&mut self, width: usize) -> Vec<Line<'static>> {

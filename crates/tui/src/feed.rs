@@ -70,6 +70,7 @@ fn output_bytes(update: &Update) -> usize {
     let Update::Event(Event { kind, .. }) = update else { return 0 };
     match kind {
         EventKind::TextDelta(text) | EventKind::ThinkingDelta(text) => text.len(),
+        EventKind::ToolOutput { delta, .. } => delta.len(),
         EventKind::Message(Message { content, body, .. }) => match body {
             Body::Assistant(_) => content.len(),
             Body::ToolCall(call) => content.len() + call.arguments.len(),

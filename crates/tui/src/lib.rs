@@ -100,7 +100,7 @@ pub use completion::Listing;
 pub use feed::{Feed, Updates, feed};
 pub use prose::wrap_prose;
 pub use run::{Options, run};
-pub use style::Colours;
+pub use style::{Background, Colours};
 pub use team::Member;
 pub use terminal::{Bell, Mouse};
 pub use update::{Drafting, Effect, Status, Update};

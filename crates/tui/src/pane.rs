@@ -111,6 +111,7 @@ impl Pane {
             }
             EventKind::ContextUsed { used, .. } => self.tokens = Some(used),
             EventKind::Compaction(_) => {}
+            EventKind::ToolOutput { call, delta, .. } => self.activity.add_output(&call, &delta),
             EventKind::ApprovalRequested(request) => return Some(self.ask(request, now)),
             EventKind::DatabaseUnavailable(reason) if self.is_busy() => {
                 self.activity.set_phase(Phase::Database(reason), now);
@@ -169,24 +170,19 @@ impl Pane {
                 }
             }
             Body::ToolCall(call) => {
-                let line = CallSummary::of(call).line();
-                self.last_action = Some(line.clone());
-                self.activity.set_phase(Phase::Tool(line), now);
+                self.last_action = Some(CallSummary::of(call).line());
+                self.activity.start_call(call, now);
             }
-            Body::ToolResult(_) => self.activity.set_phase(Phase::Waiting, now),
+            Body::ToolResult(result) => self.activity.end_call(&result.tool_call_id, now),
             Body::Approval(approval) => {
                 self.questions
                     .retain(|question| question.request.call.tool_call_id != approval.tool_call_id);
-                self.activity.set_phase(self.phase_after_answer(), now);
+                self.activity.answer_call(&approval.tool_call_id, now);
             }
             Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
             Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
             Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
         }
-    }
-
-    fn phase_after_answer(&self) -> Phase {
-        self.last_action.clone().map_or(Phase::Waiting, Phase::Tool)
     }
 
     fn note_tokens(&mut self, message: &Message) {

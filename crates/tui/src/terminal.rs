@@ -14,8 +14,8 @@ use crossterm::event::{
 };
 use crossterm::style::{Print, ResetColor};
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
-    disable_raw_mode, enable_raw_mode,
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{execute, queue};
 use ratatui_core::terminal::Terminal;
@@ -143,6 +143,8 @@ fn take(mouse: Mouse) -> io::Result<()> {
     queue!(
         stdout,
         EnterAlternateScreen,
+        // A program that was killed may have left its text there.
+        Clear(ClearType::All),
         EnableBracketedPaste,
         EnableFocusChange,
         // Distinguishes Shift+Enter from Enter, if the terminal can; others ignore it.

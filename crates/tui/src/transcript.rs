@@ -16,6 +16,7 @@ use ikigai_protocol::{
     TranscriptReducer, Visibility,
 };
 
+pub(crate) use call::bar_row;
 use parts::{Part, Parts};
 use piece::{Content, Piece};
 use scroll::Position;

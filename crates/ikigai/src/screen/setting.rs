@@ -3,7 +3,7 @@
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_host::{AgentChoice, Environment};
 use ikigai_tools::{NoSandbox, SandboxKind};
-use ikigai_tui::{Bell, Colours, Status};
+use ikigai_tui::{Background, Bell, Colours, Status};
 
 use super::Purpose;
 
@@ -11,8 +11,15 @@ use super::Purpose;
 const NOTIFYING: [&str; 5] = ["iTerm.app", "WezTerm", "ghostty", "xterm-kitty", "xterm-ghostty"];
 
 pub(super) fn colours(environment: &Environment) -> Colours {
+    let is_set = |name: &str, values: &[&str]| {
+        let value = environment.variable(name).unwrap_or_default();
+        values.iter().any(|known| value.contains(known))
+    };
+    let has_many = is_set("TERM", &["256color", "kitty", "ghostty", "direct"])
+        || is_set("COLORTERM", &["truecolor", "24bit"]);
     match environment.variable("NO_COLOR") {
         Some(_) => Colours::None,
+        None if has_many => Colours::Many(Background::Dark),
         None => Colours::Sixteen,
     }
 }

@@ -115,7 +115,13 @@ pub(crate) fn errors_of(events: &[Value]) -> String {
 #[track_caller]
 pub(crate) fn events(lines: &str) -> Vec<Value> {
     assert!(lines.is_empty() || lines.ends_with('\n'), "the last line has no end: {lines}");
-    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let events = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+    events.filter(|event| !is_live(event)).collect()
+}
+
+/// Whether it is output of a command that runs. Which of it is passed on is a matter of time.
+fn is_live(event: &Value) -> bool {
+    event["type"] == "tool_output"
 }
 
 /// A run whose events are read while it goes on.
@@ -141,10 +147,22 @@ impl Running {
     /// The next event; `None` when there will be none.
     #[track_caller]
     pub(crate) fn next(&self) -> Option<Value> {
+        std::iter::from_fn(|| self.next_of_all()).find(|event| !is_live(event))
+    }
+
+    /// What a running command prints next.
+    #[track_caller]
+    pub(crate) fn next_output(&self) -> Value {
+        std::iter::from_fn(|| self.next_of_all()).find(is_live).expect("the command prints more")
+    }
+
+    fn next_of_all(&self) -> Option<Value> {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => {
                 let event: Value = serde_json::from_str(&line).unwrap();
-                self.seen.borrow_mut().push(event.clone());
+                if !is_live(&event) {
+                    self.seen.borrow_mut().push(event.clone());
+                }
                 Some(event)
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => None,
@@ -167,7 +185,8 @@ impl Running {
     pub(crate) fn finish(self) -> (i32, Vec<Value>, String) {
         let Output { status, stderr, .. } = finish(self.child);
         let code = status.code().unwrap_or_else(|| panic!("ended by {status}"));
-        let rest = self.lines.iter().map(|line| serde_json::from_str(&line).unwrap()).collect();
+        let rest = self.lines.iter().map(|line| serde_json::from_str(&line).unwrap());
+        let rest = rest.filter(|event| !is_live(event)).collect();
         (code, rest, String::from_utf8(stderr).unwrap())
     }
 }

@@ -11,6 +11,7 @@ use ikigai_testkit::ModelServer;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
+use unicode_width::UnicodeWidthStr;
 use vt100::{Callbacks, Color, Parser};
 
 use super::model::Format;
@@ -202,7 +203,7 @@ impl Screen {
     /// Waits until the agent in view has nothing to do.
     #[track_caller]
     pub(crate) fn wait_until_idle(&self) {
-        self.wait_until_gone(" · Esc interrupts");
+        self.wait_until_gone(" · esc to interrupt");
     }
 
     /// Types, as fast as a paste.
@@ -303,9 +304,9 @@ impl Screen {
         let (height, width) = screen.size();
         let cells =
             (0..height.get()).flat_map(|row| (0..width.get()).map(move |column| (row, column)));
-        cells.filter_map(|(row, column)| screen.cell(row, column)).any(|cell| {
-            cell.fgcolor() != Color::Default || cell.bgcolor() != Color::Default || cell.dim()
-        })
+        cells
+            .filter_map(|(row, column)| screen.cell(row, column))
+            .any(|cell| cell.fgcolor() != Color::Default || cell.bgcolor() != Color::Default)
     }
 
     /// The look of the first cell in which a text begins.
@@ -332,12 +333,33 @@ pub(crate) fn assert_intact(screen: &Screen, width: usize, height: usize) {
     assert_eq!(separators, 1, "{shown}");
     assert!(rows[height - 1].contains("openai/scripted"), "{shown}");
     assert!(rows[height - 2].starts_with('❯'), "{shown}");
-    assert!(rows.iter().all(|row| row.chars().count() <= width), "{shown}");
+    assert!(rows.iter().all(|row| row.width() <= width), "{shown}");
     let terminal = screen.terminal();
     assert!(terminal.screen().alternate_screen());
     let heard = terminal.callbacks();
     assert_eq!((heard.strange.as_slice(), heard.copied.len()), (&[][..], 0));
     assert!(heard.commands.iter().all(|command| !command.contains("owned")), "{heard:?}");
+}
+
+/// A row without the spinner and times.
+pub(crate) fn still(row: &str) -> String {
+    let is_spinner = |c: char| ('\u{2800}'..'\u{2900}').contains(&c);
+    if let Some(rest) = row.strip_prefix(is_spinner) {
+        let parts = rest.split(" · ").map(|part| if is_time(part) { "0s" } else { part });
+        return format!("⠋{}", parts.collect::<Vec<_>>().join(" · "));
+    }
+    // The outcome of a call stands at the edge, and a slow one has its duration behind it.
+    match row.starts_with('●').then(|| row.rsplit_once("   ")).flatten() {
+        Some((call, outcome)) => {
+            let parts = outcome.split(" · ").filter(|part| !is_time(part));
+            format!("{}   {}", call.trim_end(), parts.collect::<Vec<_>>().join(" · "))
+        }
+        None => row.to_owned(),
+    }
+}
+
+fn is_time(text: &str) -> bool {
+    text.ends_with('s') && text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The bytes with another sign for U+FFFD, which the parser passes over although every terminal shows it. What may be the

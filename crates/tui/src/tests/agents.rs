@@ -174,7 +174,7 @@ fn losing_an_agent_loses_its_children() {
     stage.has("[0/1/ asks]");
     stage.emits("0/", EventKind::AgentLost("Agent 0/ was taken over".to_owned()));
     stage.lacks("asks]");
-    stage.lacks("Esc interrupts");
+    stage.lacks("esc to interrupt");
     stage.control('t');
     stage.has("1 0/ idle: a task");
     stage.has("0/1/ idle: a task");
@@ -183,7 +183,7 @@ fn losing_an_agent_loses_its_children() {
     stage.press(KeyCode::Down, KeyModifiers::ALT);
     stage.has("[0/1/]");
     stage.lacks("rm -r build");
-    stage.lacks("Esc interrupts");
+    stage.lacks("esc to interrupt");
 }
 
 #[test]

@@ -22,24 +22,26 @@ fn a_turn_shows_the_message_the_call_the_result_and_the_answer() {
         "0/",
         "grep",
         r#"{"pattern":"TODO"}"#,
-        r#"{"success":true,"data":{"output":"a:1\nb:2\nc:3\nd:4\ne:5","count":5}}"#,
+        r#"{"success":true,"data":{"output":"a:1\nb:2\nc:3\nd:4\ne:5\nf:6","count":6}}"#,
     );
     stage.streams("0/", "There are **five**:\n\n- a\n- b\n");
     stage.shows(&[
         "❯ Which TODOs are there?",
         "",
-        "→ grep: pattern=\"TODO\"",
-        "← a:1",
-        "  a:1",
-        "  b:2",
-        "  c:3",
-        "  … 2 more lines (Ctrl+O)",
+        "● grep  pattern=\"TODO\"",
+        "  │ … 1 more line",
+        "  │ b:2",
+        "  │ c:3",
+        "  │ d:4",
+        "  │ e:5",
+        "  │ f:6",
         "",
         "● There are five:",
         "",
         "  • a",
         "  • b",
-        "⠋ gpt-5 answers · 0 s · Esc interrupts",
+        "",
+        "⠋ Answering · 0s · esc to interrupt",
         &format!("── ↑- ←- [0/] →- ↓- ──{}", "─".repeat(58)),
         "❯",
         "gpt-5 · work (landlock) · 0192ab · $0.12 · ~/project · /help",
@@ -79,7 +81,7 @@ fn a_retry_discards_the_streamed_text() {
     let delay = Duration::from_secs(3);
     stage.emits("0/", EventKind::Retry { attempt: 1, reason: "overloaded".to_owned(), delay });
     stage.lacks("half");
-    stage.has("⚠ overloaded; retry 1 in 3 s");
+    stage.has("⠋ Retrying in 3s (attempt 2): overloaded · esc to interrupt");
     stage.streams("0/", "whole");
     stage.has("● whole");
 }
@@ -91,11 +93,11 @@ fn results_unfold_and_fold() {
         "0/",
         "bash",
         r#"{"command":"x"}"#,
-        r#"{"success":true,"data":{"output":"1\n2\n3\n4\n5","exit_code":0}}"#,
+        r#"{"success":true,"data":{"output":"1\n2\n3\n4\n5\n6\n7","exit_code":0}}"#,
     );
-    stage.lacks("  5");
+    stage.has("│ … 2 more lines\n  │ 3");
     stage.control('o');
-    stage.has("  5");
+    stage.has("│ 1\n  │ 2\n  │ 3");
     stage.control('o');
     stage.has("… 2 more lines");
 }
@@ -111,7 +113,8 @@ fn a_file_change_is_a_diff_live_and_from_the_log() {
     let call = call.with_shown(vec![EffectKind::Write], CallSummary::new("Edit", "f"));
     let Body::ToolCall(body) = call.body.clone() else { unreachable!("it is one") };
     let result = NewMessage::shown_result(&body, "{}".to_owned(), true, "Replaced", shown);
-    let expected = "→ Edit: f\n← +1 −1\n  @@ -41,2 +41,2 @@\n   one\n  -two\n  +2";
+    let row = format!("● Edit  f{}+1 −1", " ".repeat(66));
+    let expected = &format!("{row}\n    41   one\n    42 − two\n    42 + 2");
 
     let mut live = Stage::new(80, 24);
     live.logs("0/", call.clone());
@@ -156,7 +159,7 @@ fn the_log_comes_before_later_events() {
 
 #[test]
 fn rewound_messages_and_notifications_are_dim() {
-    for (colours, is_dim) in [(Colours::Sixteen, true), (Colours::None, false)] {
+    for (colours, news) in [(Colours::Sixteen, true), (Colours::None, false)] {
         let mut stage = Stage::with(80, 24, Mode::Work, colours);
         stage.logs("0/", NewMessage::mark(Some("here".to_owned())));
         stage.logs("0/", NewMessage::user("hidden"));
@@ -164,7 +167,7 @@ fn rewound_messages_and_notifications_are_dim() {
         stage.logs("0/", NewMessage::rewind(to, Some("here".to_owned())));
         stage.logs("0/", NewMessage::notification("[Notification: mail]", Vec::new()));
         let rows = stage.rows();
-        for text in ["❯ hidden", "[Notification: mail]"] {
+        for (text, is_dim) in [("❯ hidden", true), ("[Notification: mail]", news)] {
             let y = rows.iter().position(|row| row == text).unwrap();
             let cell = &stage.terminal.backend().buffer()[(2, y as u16)];
             assert_eq!(cell.modifier.contains(Modifier::DIM), is_dim, "{text}");
@@ -290,8 +293,8 @@ fn a_busy_database_outside_a_turn_is_shown_and_leaves_the_agent_idle() {
     let mut stage = Stage::new(80, 24);
     stage.emits("0/", EventKind::DatabaseUnavailable("the database is busy".to_owned()));
     stage.has("⚠ the database is busy; waiting");
-    stage.lacks("Esc interrupts");
+    stage.lacks("esc to interrupt");
     stage.starts("0/");
     stage.emits("0/", EventKind::DatabaseUnavailable("the database is busy".to_owned()));
-    stage.has("⚠ the database is busy; waiting · 0 s · Esc interrupts");
+    stage.has("⠋ the database is busy; waiting · 0s · esc to interrupt");
 }

@@ -9,7 +9,7 @@ use ratatui_core::text::{Line, Span};
 
 use crate::markdown::render_markdown;
 use crate::safe::{safe, safe_line};
-use crate::style::{AGENT, DIM, FAULT, PLAIN, USER, WARNING};
+use crate::style::{DIM, FAULT, NOTIFICATION, PLAIN, USER, WARNING};
 use crate::wrap::{Breaks, Margin, wrap};
 
 use super::call::{render_call, size_of_call};
@@ -167,7 +167,9 @@ impl Piece {
                     rows
                 }
                 BlockContent::Call(call) => render_call(call, self.fold, width),
-                BlockContent::Notification(text) => prefixed("", text, DIM, DIM, width),
+                BlockContent::Notification(text) => {
+                    prefixed("", text, NOTIFICATION, NOTIFICATION, width)
+                }
                 BlockContent::Notice { tone, text } => render_notice(*tone, text, width),
                 BlockContent::Divider(text) => {
                     vec![Line::styled(format!("── {} ──", safe_line(text)), DIM)]
@@ -190,8 +192,7 @@ fn render_answer(text: &str, is_first: bool, width: usize) -> Vec<Line<'static>>
         rows.push(Line::default());
     }
     for (number, row) in rows.iter_mut().enumerate() {
-        let prefix =
-            if is_first && number == 0 { Span::styled("● ", AGENT) } else { Span::raw("  ") };
+        let prefix = if is_first && number == 0 { Span::raw("● ") } else { Span::raw("  ") };
         if !row.spans.is_empty() || number == 0 {
             row.spans.insert(0, prefix);
         }
@@ -208,7 +209,7 @@ fn render_notice(tone: NoticeTone, text: &str, width: usize) -> Vec<Line<'static
 }
 
 /// Untrusted text with a prefix before its first row.
-pub(super) fn prefixed(
+fn prefixed(
     prefix: &str,
     text: &str,
     mark: Style,

@@ -47,6 +47,10 @@ impl Output for JsonLines {
                 let fields = json!({"method": method.name(), "before": before, "after": after});
                 line("compaction", agent, None, fields)
             }
+            EventKind::ToolOutput { call, delta, skipped } => {
+                let fields = json!({"id": call, "delta": delta, "skipped": skipped});
+                line("tool_output", agent, None, fields)
+            }
             EventKind::DatabaseUnavailable(reason) => {
                 print::note(&database_unavailable(reason));
                 Ok(Reader::Listening)

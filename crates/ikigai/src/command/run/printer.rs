@@ -104,6 +104,7 @@ impl Printer {
                 if std::mem::replace(&mut self.is_outage_noted, true) => {}
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) => self.show(&event),
             EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => self.show(&event),
+            EventKind::ToolOutput { .. } => self.show(&event),
             EventKind::Retry { .. } | EventKind::DatabaseUnavailable(_) => self.show(&event),
             EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {
                 self.show(&event);
@@ -170,6 +171,7 @@ impl Printer {
 fn belongs_to_turn(kind: &EventKind) -> bool {
     match kind {
         EventKind::TurnStarted(_) | EventKind::Message(_) | EventKind::TextDelta(_) => true,
+        EventKind::ToolOutput { .. } => true,
         EventKind::Retry { .. } | EventKind::ApprovalRequested(_) | EventKind::TurnEnded(_) => true,
         EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => true,
         EventKind::Compaction(_) | EventKind::Warning(_) => true,

@@ -107,7 +107,7 @@ fn sink(
             EventKind::InputRejected(_) | EventKind::ThinkingDelta(_) => {}
             EventKind::EffortRefused(_) | EventKind::Warning(_) => {}
             EventKind::ContextUsed { .. } | EventKind::Compaction(_) => {}
-            EventKind::ApprovalRequested(_) => {}
+            EventKind::ApprovalRequested(_) | EventKind::ToolOutput { .. } => {}
         }
     })
 }
