@@ -214,7 +214,7 @@ impl Agent {
         else {
             return Ok(Permit::Refused(None, interrupted()));
         };
-        let ApprovalAnswer { call: id, decision, reason } = answer;
+        let ApprovalAnswer { call: id, decision, reason, save_rule: _ } = answer;
         let approval = NewMessage::approval(id, decision, reason.clone());
         match decision {
             Decision::No => {
@@ -274,7 +274,7 @@ impl Agent {
         else {
             return Ok(Vec::new());
         };
-        let ApprovalAnswer { call: id, decision, reason } = answer;
+        let ApprovalAnswer { call: id, decision, reason, save_rule: _ } = answer;
         // The approval is for these paths only, so it cannot be for the session.
         let decision = if decision == Decision::No { decision } else { Decision::Once };
         self.record(vec![NewMessage::approval(id, decision, reason)], Next::Tool).await?;

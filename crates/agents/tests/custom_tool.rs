@@ -72,7 +72,8 @@ async fn deploy(mode: Mode, rules: &[RuleDecision], answer: Option<Decision>) ->
         let event = process.wait_for(|_| true).await.kind;
         if let EventKind::ApprovalRequested(request) = &event {
             let call = request.call.tool_call_id.clone();
-            let answer = ApprovalAnswer { call, decision: answer.unwrap(), reason: None };
+            let answer =
+                ApprovalAnswer { call, decision: answer.unwrap(), reason: None, save_rule: None };
             process.order(AgentCommand::Answer(answer)).await.unwrap();
         }
         let is_over = matches!(event, EventKind::TurnEnded(_));

@@ -87,7 +87,12 @@ fn is_call_of_wait(body: &Body) -> bool {
 fn orders() -> Vec<AgentCommand> {
     let answer = |call: &str| {
         let call = ToolCallId::new(call);
-        AgentCommand::Answer(ApprovalAnswer { call, decision: Decision::No, reason: None })
+        AgentCommand::Answer(ApprovalAnswer {
+            call,
+            decision: Decision::No,
+            reason: None,
+            save_rule: None,
+        })
     };
     vec![
         AgentCommand::Say("more".to_owned()),

@@ -15,9 +15,9 @@
 //!
 //! # Invariants
 //!
-//! - This crate does not read the environment: variables are part of [`Sources`]. It only reads
-//!   configuration files, and a pipe, a device or a huge file in place of one can neither block it
-//!   nor fill the memory.
+//! - This crate does not read the environment: variables are part of [`Sources`]. Of files, it
+//!   reads only configuration files, and a pipe, a device or a huge file in place of one can
+//!   neither block it nor fill the memory. It writes only rules, with [`save_rule`].
 //! - Each value keeps its origin, so that [`Settings::render`] can show it and errors can name file
 //!   and line.
 //! - A project's file comes with a clone and is not trusted. What it sets is checked before it is
@@ -61,6 +61,7 @@ mod file;
 mod folders;
 mod lines;
 mod project;
+mod save_rule;
 mod toml_layer;
 
 mod model_facts;
@@ -87,6 +88,7 @@ pub use model_facts::{ConfiguredFacts, ConfiguredPrices};
 pub use model_settings::{ModelError, ModelSettings, WireFormat};
 pub use project::ProjectFile;
 pub use rules::RuleEntry;
+pub use save_rule::{SaveRuleError, save_rule};
 pub use secret_url::SecretUrl;
 pub use settings::Settings;
 pub use sources::{Flag, Sources};

@@ -73,7 +73,7 @@ async fn a_call_that_needs_approval_waits_for_the_answer_and_takes_one() {
     let call = session.wait_for(question).await.call.tool_call_id;
     let file = home.project().join("AGENTS.md");
     assert!(!file.exists());
-    let answer = ApprovalAnswer { call, decision: Decision::Once, reason: None };
+    let answer = ApprovalAnswer { call, decision: Decision::Once, reason: None, save_rule: None };
     let answered = session.execute("0/", Command::Answer(answer.clone())).await;
     assert_eq!(answered, Ok(Reply::Done));
     assert_eq!(session.turn_end("0/").await.text, "done");

@@ -111,8 +111,9 @@ fn an_agent_in_the_background_that_asks_is_marked_and_rings() {
     screen.asks("go", "[0/0/ asks]");
     assert!(screen.terminal().callbacks().bells > 0);
     screen.types(ALT_DOWN);
-    screen.wait_for("? agent 0/0/ asks for bash: the command asks to leave the sandbox");
-    screen.wait_for("    echo out");
+    screen.wait_for("Agent 0/0/ wants to run a command");
+    screen.wait_for("│ the command asks to leave the sandbox ");
+    screen.wait_for("│   echo out ");
     screen.answers("y");
     screen.wait_for("● Did it.");
     assert!(!screen.text().contains("asks]"));
@@ -127,7 +128,7 @@ fn a_no_has_a_reason_that_the_model_is_told() {
     let mut screen = Screen::alone(&server);
     screen.says("clean up");
     screen.answers("n");
-    screen.wait_for("why not?");
+    screen.wait_for("Why not?");
     screen.types("it is mine\r");
     screen.wait_for("● Then not.");
     let requests = server.requests();

@@ -49,7 +49,7 @@ fn the_main_views() {
         screen.types("\x1b");
         screen.wait_until_gone("Team:");
         screen.types(ALT_DOWN);
-        screen.wait_for("y yes, once");
+        screen.wait_for("esc decide later");
         // Its log is read meanwhile; on a small screen there is no room for it.
         if height >= 24 {
             screen.wait_for("❯ count the lines");

@@ -94,7 +94,7 @@ impl LineMode {
             return Entered::Nothing;
         };
         let Some((agent, call)) = self.take_question() else { return Entered::Nothing };
-        let answer = ApprovalAnswer { call, decision, reason };
+        let answer = ApprovalAnswer { call, decision, reason, save_rule: None };
         Entered::Send(Request { agent, command: Command::Answer(answer) })
     }
 

@@ -32,4 +32,7 @@ pub struct ApprovalAnswer {
     /// For a refusal: the reason given to the model.
     #[serde(default)]
     pub reason: Option<String>,
+    /// For an approval: the rule of the request, to be saved in the user's configuration.
+    #[serde(default)]
+    pub save_rule: Option<String>,
 }

@@ -46,6 +46,9 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
         Reply::Tools(tools) => render_tools(tools).trim_end().to_owned(),
         Reply::Usage(usage) => render_usage(usage),
         Reply::Config(settings) => settings.trim_end().to_owned(),
+        Reply::RuleSaved { file, rule } => {
+            format!("Saved to {}:\n{}", file.display(), rule.trim_end())
+        }
         Reply::Exported { path, messages } => {
             format!("Wrote {messages} {} to {}", plural(*messages, "message"), path.display())
         }

@@ -88,6 +88,13 @@ pub enum Reply {
     Usage(UsageTable),
     /// The settings, as `ikigai config` prints them.
     Config(String),
+    /// A rule was saved in the user's configuration.
+    RuleSaved {
+        /// The file.
+        file: PathBuf,
+        /// The rule, as it stands there.
+        rule: String,
+    },
     /// The conversation was written to a file.
     Exported {
         /// The file.

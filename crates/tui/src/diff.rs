@@ -2,21 +2,35 @@
 
 use ikigai_conversation::{DiffLine, FileDiff, Hunk};
 use ratatui_core::style::Style;
-use ratatui_core::text::Span;
+use ratatui_core::text::{Line, Span};
 
 use crate::highlight::highlight;
 use crate::safe::safe_line;
 use crate::style::{ADDED, ADDED_TINT, DIM, PLAIN, REMOVED, REMOVED_TINT};
-use crate::wrap::Margin;
+use crate::wrap::{Breaks, Margin, width_of, wrap};
 
 /// A row of a diff, safe and not wrapped.
 #[derive(Debug)]
 pub(crate) struct DiffRow {
     /// The number and the sign, for the first row and for the others.
-    pub(crate) margin: Margin,
-    pub(crate) text: Vec<Span<'static>>,
+    margin: Margin,
+    text: Vec<Span<'static>>,
     /// Behind the text, to the edge of the screen.
-    pub(crate) tint: Style,
+    tint: Style,
+}
+
+impl DiffRow {
+    /// Wraps it, with its tint up to the edge of the screen.
+    pub(crate) fn render(&self, width: usize) -> Vec<Line<'static>> {
+        let mut rows = wrap(&self.text, width, &self.margin, Breaks::Anywhere);
+        for line in &mut rows {
+            let rest = width.saturating_sub(width_of(&line.spans));
+            if self.tint != PLAIN && rest > 0 {
+                line.spans.push(Span::styled(" ".repeat(rest), self.tint));
+            }
+        }
+        rows
+    }
 }
 
 /// The rows of a diff. Old lines have the numbers of the old file, all others those of the new one.

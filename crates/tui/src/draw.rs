@@ -56,7 +56,7 @@ impl App {
         pen.rows(activity, heights.activity);
         pen.rows([self.separator(width)], heights.separator);
         let input_top = pen.row;
-        let (rows, cursor) = self.input_rows(width, heights.input);
+        let (rows, cursor) = self.input_rows(width, heights.input, now);
         pen.rows(rows, heights.input);
         pen.rows(self.popup_rows(width, heights.popup), heights.popup);
         let tokens = self.pane_in_view().tokens;
@@ -89,11 +89,11 @@ impl App {
         usize::from(self.size.width).saturating_sub(2).max(2)
     }
 
-    /// The most rows for a question: half of the screen, and more only if that is too few to read
-    /// it.
+    /// The most rows for a question: two thirds of the screen, and more only if that is too few to
+    /// read it.
     pub(crate) fn question_room(&self) -> usize {
         let height = usize::from(self.size.height);
-        height.saturating_sub(3).min((height / 2).max(8))
+        height.saturating_sub(3).min((height * 2 / 3).max(8))
     }
 
     /// Assigns rows from the bottom, where the user types, to the top.
@@ -122,7 +122,7 @@ impl App {
         if self.is_question_shown() {
             let (room, view) = (self.question_room(), self.view.clone());
             let question = self.pane_in_view().questions.front_mut();
-            return question.map_or(1, |question| question.height(&view, width).min(room));
+            return question.map_or(1, |question| question.height(&view, width, room).min(room));
         }
         let most = (usize::from(self.size.height) / 3).max(1);
         let input_width = self.input_width();
@@ -194,11 +194,12 @@ impl App {
         &mut self,
         width: usize,
         height: usize,
+        now: Duration,
     ) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
         if self.is_question_shown() {
-            let view = self.view.clone();
+            let (view, attention) = (self.view.clone(), self.attention(now));
             let question = self.pane_in_view().questions.front_mut();
-            let rows = question.map(|question| question.rows(&view, width, height));
+            let rows = question.map(|question| question.rows(&view, width, height, attention));
             return (rows.unwrap_or_default(), None);
         }
         let input_width = self.input_width();
@@ -233,7 +234,7 @@ impl App {
             Popup::Team(_) => "Enter goes there · Esc closes",
             Popup::Keys(_) => "Esc closes",
             Popup::Search(_) => "Ctrl+R next · Enter accepts · Esc closes",
-            Popup::None if self.is_question_shown() => "y · a · n",
+            Popup::None if self.is_question_shown() => "",
             Popup::None if self.completion.offers().is_some() => "Tab accepts · Esc closes",
             Popup::None if pane.is_some_and(|pane| !pane.questions.is_empty()) => {
                 "Enter: the question"

@@ -1,29 +1,24 @@
-//! A call that needs approval: everything that it would do, its agent, and what caused it.
+//! A call that needs approval: what the user has seen of it, and the choice that is selected.
+
+mod dialog;
 
 use std::ops::Range;
 
-use ikigai_conversation::{AgentId, Decision, Preview};
-use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, RULE_LOCATION};
-use ratatui_core::text::{Line, Span};
+use ikigai_conversation::{AgentId, Decision};
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest};
+use ratatui_core::text::Line;
 
-use crate::diff::render_diff;
 use crate::draft::Draft;
-use crate::safe::{safe, safe_line};
-use crate::style::{BOLD, DANGER, DIM, PLAIN};
-use crate::wrap::{Breaks, Margin, wrap};
 
-const CHOICES: &str =
-    "y yes, once · a always in this session · n no · Esc later · PgUp, PgDn scroll";
-
-/// Replaces the choices after an approval that came before everything was seen.
-const WARNING: &str =
-    "You have not seen all of it: PgDn · y or a again says yes · n no · Esc later";
+use dialog::{Foot, Layout};
 
 /// A call that waits for approval.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) request: ApprovalRequest,
     pub(crate) stage: Stage,
+    /// The number of the selected choice, from 0.
+    selected: usize,
     /// The first visible row.
     scrolled: usize,
     /// Whether the user was warned that not everything has been seen.
@@ -34,18 +29,8 @@ pub(crate) struct Question {
 }
 
 #[derive(Debug)]
-struct Layout {
-    width: usize,
-    rows: Vec<Line<'static>>,
-    /// How many of them, from the first, show what the call would do.
-    preview: usize,
-    /// How many have been seen, from the first, without a gap.
-    seen: usize,
-}
-
-#[derive(Debug)]
 pub(crate) enum Stage {
-    /// Waits for one of three keys.
+    /// Waits for a choice.
     Choice,
     /// Denied; asks for the reason.
     Reason(Draft),
@@ -53,13 +38,61 @@ pub(crate) enum Stage {
     Aside,
 }
 
+/// A choice of the dialog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Allow this call.
+    Once,
+    /// Allow calls like it for the rest of the session.
+    Session,
+    /// Allow calls like it from now on.
+    Always,
+    /// Refuse it.
+    No,
+}
+
+/// Whether the dialog takes keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attention {
+    /// It does.
+    Ready,
+    /// The user was typing when it came up.
+    Typing,
+}
+
 impl Question {
     pub(crate) fn new(request: ApprovalRequest) -> Question {
-        Question { request, stage: Stage::Choice, scrolled: 0, is_warned: false, layout: None }
+        let (stage, layout) = (Stage::Choice, None);
+        Question { request, stage, selected: 0, scrolled: 0, is_warned: false, layout }
     }
 
-    pub(crate) fn answer(&self, decision: Decision, reason: Option<String>) -> ApprovalAnswer {
-        ApprovalAnswer { call: self.request.call.tool_call_id.clone(), decision, reason }
+    /// The choices, in order. Where no rule can allow the call, none can be saved.
+    pub(crate) fn choices(&self) -> &'static [Choice] {
+        match &self.request.rule {
+            Some(_) => &[Choice::Once, Choice::Session, Choice::Always, Choice::No],
+            None => &[Choice::Once, Choice::Session, Choice::No],
+        }
+    }
+
+    pub(crate) fn selected(&self) -> Choice {
+        self.choices().get(self.selected).copied().unwrap_or(Choice::No)
+    }
+
+    /// Moves the selection: down for positive numbers.
+    pub(crate) fn select(&mut self, by: isize) {
+        let last = self.choices().len() - 1;
+        self.selected = self.selected.saturating_add_signed(by).min(last);
+    }
+
+    /// The answer. Saving a rule allows the call for this session as well.
+    pub(crate) fn answer(&self, choice: Choice, reason: Option<String>) -> ApprovalAnswer {
+        let decision = match choice {
+            Choice::Once => Decision::Once,
+            Choice::Session | Choice::Always => Decision::Always,
+            Choice::No => Decision::No,
+        };
+        let save_rule = self.request.rule.clone().filter(|_| choice == Choice::Always);
+        ApprovalAnswer { call: self.request.call.tool_call_id.clone(), decision, reason, save_rule }
     }
 
     /// Whether an approval counts: everything has been seen, or the user was warned and approves
@@ -77,41 +110,45 @@ impl Question {
 
     /// Scrolls within `height` rows: down for positive numbers.
     pub(crate) fn scroll(&mut self, agent: &AgentId, width: usize, height: usize, rows: isize) {
-        let last = self.height(agent, width).saturating_sub(height);
+        let last = self.height(agent, width, height).saturating_sub(height);
         self.scrolled = self.scrolled.saturating_add_signed(rows).min(last);
     }
 
     /// The rows to scroll by for a page of `height` rows: the last row becomes the first one.
     pub(crate) fn page(&self, width: usize, height: usize) -> usize {
         let row_for_more = 1;
-        height.saturating_sub(self.foot(width).len() + row_for_more + 1).max(1)
+        let rows = self.layout.as_ref().map_or(0, |layout| layout.rows.len());
+        height.saturating_sub(self.foot(rows, width, height).height() + row_for_more + 1).max(1)
     }
 
-    /// The question in at most `height` rows, which always include the choices.
+    /// The dialog in at most `height` rows, which always include the choices.
     pub(crate) fn rows(
         &mut self,
         agent: &AgentId,
         width: usize,
         height: usize,
+        attention: Attention,
     ) -> Vec<Line<'static>> {
         self.note_seen(agent, width, height);
         let shown = self.shown(agent, width, height);
-        let body = &self.layout(agent, width).rows;
-        let mut rows = body[shown.clone()].to_vec();
-        let left = body.len() - shown.end;
-        if left > 0 {
-            rows.push(Line::styled(format!("  … {left} more rows: PgDn"), DANGER));
-        }
-        rows.extend(self.foot(width));
-        rows
+        let rows = self.layout(agent, width).rows.len();
+        let foot = self.foot(rows, width, height);
+        let hint = self.hint(attention);
+        self.layout(agent, width).render(shown, &foot, hint)
+    }
+
+    /// The total number of rows, if there are at most `room`.
+    pub(crate) fn height(&mut self, agent: &AgentId, width: usize, room: usize) -> usize {
+        let rows = self.layout(agent, width).rows.len();
+        rows + self.foot(rows, width, room).height()
     }
 
     /// The rows above the choices that fit into `height` rows. If there are more, the last row says
     /// so.
     fn shown(&mut self, agent: &AgentId, width: usize, height: usize) -> Range<usize> {
-        let room = height.saturating_sub(self.foot(width).len());
-        let scrolled = self.scrolled;
         let count = self.layout(agent, width).rows.len();
+        let room = height.saturating_sub(self.foot(count, width, height).height());
+        let scrolled = self.scrolled;
         let from = scrolled.min(count.saturating_sub(room));
         match count.min(from + room) {
             to if to == count => from..count,
@@ -128,86 +165,44 @@ impl Question {
         }
     }
 
-    /// The total number of rows.
-    pub(crate) fn height(&mut self, agent: &AgentId, width: usize) -> usize {
-        self.layout(agent, width).rows.len() + self.foot(width).len()
-    }
-
     /// Everything above the choices, laid out once per width.
     fn layout(&mut self, agent: &AgentId, width: usize) -> &mut Layout {
         let layout = match self.layout.take() {
             Some(layout) if layout.width == width => layout,
-            Some(_) | None => self.lay_out(agent, width),
+            Some(_) | None => Layout::new(&self.request, agent, width),
         };
         self.layout.insert(layout)
     }
 
-    fn lay_out(&self, agent: &AgentId, width: usize) -> Layout {
-        let ApprovalRequest { call, preview, why, rule, cause } = &self.request;
-        let line = |text: String, style| {
-            wrap(&[Span::styled(safe_line(&text), style)], width, &Margin::default(), Breaks::Words)
-        };
-        let mut rows = line(format!("? agent {agent} asks for {}: {why}", call.name), BOLD);
-        let margin = Margin::even("    ", PLAIN);
-        for line in render_preview(preview) {
-            let spans: Vec<Span<'_>> =
-                line.spans.iter().map(|span| span.clone().patch_style(line.style)).collect();
-            rows.extend(wrap(&spans, width, &margin, Breaks::Anywhere));
-        }
-        let preview = rows.len();
-        if !cause.is_empty() {
-            let cause = safe_line(&format!("set going by: {cause}"));
-            let margin = Margin::hanging("  ", PLAIN);
-            rows.extend(wrap(&[Span::styled(cause, DIM)], width, &margin, Breaks::Words));
-        }
-        if let Some(rule) = rule {
-            rows.extend(line(format!("  never asked again with this {RULE_LOCATION}:"), DIM));
-            // On separate lines, as in the file.
-            for part in rule.lines() {
-                let part = Span::styled(safe_line(part), DIM);
-                rows.extend(wrap(&[part], width, &margin, Breaks::Words));
-            }
-        }
-        Layout { width, rows, preview, seen: 0 }
-    }
-
-    fn foot(&self, width: usize) -> Vec<Line<'static>> {
+    /// What stands below so many rows: the choices, in one row if there is little room.
+    fn foot(&self, rows: usize, width: usize, room: usize) -> Foot {
+        /// As many rows of what the call would do are always visible.
+        const ROWS: usize = 3;
         match &self.stage {
             Stage::Choice | Stage::Aside => {
-                let choices = if self.is_warned { WARNING } else { CHOICES };
-                wrap(&[Span::styled(choices, DANGER)], width, &Margin::default(), Breaks::Words)
+                let list = Foot::list(self, width);
+                let fits = list.height() + rows.min(ROWS) <= room;
+                if fits { list } else { Foot::row(self, width) }
             }
-            Stage::Reason(reason) => {
-                let margin = Margin::hanging("why not? ", DANGER);
-                let text = safe_line(&reason.whole());
-                let mut rows = wrap(&[Span::raw(text)], width, &margin, Breaks::Anywhere);
-                rows.push(Line::styled("Enter says no · Esc goes back", DIM));
-                rows
-            }
+            Stage::Reason(reason) => Foot::reason(&reason.whole(), width),
         }
     }
-}
 
-/// Everything that the call would do, since an approval covers all of it.
-fn render_preview(preview: &Preview) -> Vec<Line<'static>> {
-    match preview {
-        Preview::Command { command: text } | Preview::Arguments { arguments: text } => {
-            safe(text).lines().map(|line| Line::raw(line.to_owned())).collect()
-        }
-        Preview::Change { remark, diff } => {
-            let head = Line::styled(safe_line(remark.as_ref().unwrap_or(&diff.path)), BOLD);
-            let rows = render_diff(diff).into_iter().map(|row| {
-                let spans: Vec<Span<'_>> = row.margin.first.into_iter().chain(row.text).collect();
-                Line::from(spans)
-            });
-            std::iter::once(head).chain(rows).collect()
+    /// The keys, in the lower edge.
+    fn hint(&self, attention: Attention) -> &'static str {
+        match (&self.stage, attention, self.is_warned) {
+            (Stage::Reason(_), _, _) => "enter says no · esc goes back",
+            (_, Attention::Typing, _) => "stop typing for a moment to answer",
+            (_, _, true) => "you have not seen all of it: pgdn, or choose again",
+            (_, _, false) if self.choices().len() == 4 => "↑↓ enter · 1-4 · esc decide later",
+            (_, _, false) => "↑↓ enter · 1-3 · esc decide later",
         }
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use ikigai_conversation::{Body, FileDiff, Hunk, NewMessage, ResponseId, ToolCallId};
+    use ikigai_conversation::{Body, FileDiff, Hunk, NewMessage, Preview, ResponseId, ToolCallId};
 
     use super::*;
 
@@ -230,57 +225,69 @@ pub(crate) mod tests {
         Preview::Change { remark: remark.map(str::to_owned), diff }
     }
 
-    #[track_caller]
-    fn check(request: ApprovalRequest, height: usize, expected: &[&str]) {
-        let mut question = Question::new(request);
-        let rows = question.rows(&AgentId::top_level(0), 90, height);
-        assert_eq!(rows.iter().map(Line::to_string).collect::<Vec<_>>(), expected);
+    fn rows(question: &mut Question, width: usize, height: usize) -> Vec<String> {
+        let rows = question.rows(&AgentId::top_level(0), width, height, Attention::Ready);
+        assert!(rows.iter().all(|row| row.width() == width), "{rows:?}");
+        rows.iter().map(Line::to_string).collect()
     }
 
     #[test]
-    fn a_command_is_shown_whole() {
-        check(
-            approval_request("bash", command("rm -r a\n\u{1b}[2Jb")),
-            20,
-            &[
-                "? agent 0/ asks for bash: needs approval",
-                "    rm -r a",
-                "    \u{fffd}[2Jb",
-                "  set going by: fix it",
-                CHOICES,
-            ],
-        );
+    fn a_command_is_shown_whole_above_the_choices() {
+        let request = approval_request("bash", command("rm -r a\n\u{1b}[2Jb"));
+        let mut question = Question::new(request.clone());
+        let expected = [
+            "╭ Agent 0/ wants to run a command ─────────────────────────╮",
+            "│ needs approval                                           │",
+            "│   rm -r a                                                │",
+            "│   \u{fffd}[2Jb                                                  │",
+            "│ Because of: fix it                                       │",
+            "│ ❯ 1 Yes                                                  │",
+            "│   2 Yes, and don't ask again this session                │",
+            "│   3 No, and tell it why…                                 │",
+            "╰ ↑↓ enter · 1-3 · esc decide later ───────────────────────╯",
+        ];
+        assert_eq!(rows(&mut question, 60, 20), expected);
+        let rule = Some("[[rules]]\ntool = \"bash\"".to_owned());
+        let mut question = Question::new(ApprovalRequest { rule, ..request });
+        question.select(2);
+        let shown = rows(&mut question, 60, 20);
+        let expected = [
+            "│   2 Yes, and don't ask again this session                │",
+            "│ ❯ 3 Yes, and always allow this (saved to config)         │",
+            "│     [[rules]]                                            │",
+            "│     tool = \"bash\"                                        │",
+            "│   4 No, and tell it why…                                 │",
+            "╰ ↑↓ enter · 1-4 · esc decide later ───────────────────────╯",
+        ];
+        assert_eq!(shown[6..], expected);
     }
 
     #[test]
-    fn more_rows_are_announced() {
-        check(
-            approval_request("bash", command("a\nb\nc\nd")),
-            4,
-            &[
-                "? agent 0/ asks for bash: needs approval",
-                "    a",
-                "  … 4 more rows: PgDn",
-                CHOICES,
-            ],
-        );
+    fn more_rows_are_announced_and_a_small_dialog_has_its_choices_in_one_row() {
+        let mut question = Question::new(approval_request("bash", command("a\nb\nc\nd")));
+        let expected = [
+            "╭ Agent 0/ wants to run a command ─────────────────────────╮",
+            "│ needs approval                                           │",
+            "│   a                                                      │",
+            "│ … 4 more rows: PgDn                                      │",
+            "│ 1 yes · 2 yes, this session · 3 no                       │",
+            "╰ ↑↓ enter · 1-3 · esc decide later ───────────────────────╯",
+        ];
+        assert_eq!(rows(&mut question, 60, 6), expected);
     }
 
     fn shown(preview: Preview) -> Vec<String> {
         let mut question = Question::new(approval_request("some_tool", preview));
-        let rows = question.rows(&AgentId::top_level(0), 90, usize::MAX);
-        rows.iter().skip(1).take(rows.len() - 3).map(Line::to_string).collect()
+        let rows = rows(&mut question, 60, usize::MAX);
+        let text = |row: &String| row.trim_matches(['│', ' ']).to_owned();
+        rows[2..rows.len() - 5].iter().map(text).collect()
     }
 
     #[test]
     fn a_change_is_shown_with_its_path_or_its_remark() {
-        let expected = ["    f", "         7   0", "         8 − 1", "         8 + 2"];
-        assert_eq!(shown(change(None, &[" 0", "-1", "+2"])), expected);
-        let expected = ["    f: all 5 bytes of the file are replaced by", "         7 + 2"];
-        assert_eq!(
-            shown(change(Some("f: all 5 bytes of the file are replaced by"), &["+2"])),
-            expected
-        );
+        assert_eq!(shown(change(None, &[" 0", "-1", "+2"])), ["f", "7   0", "8 − 1", "8 + 2"]);
+        let remark = "f: all 5 bytes of the file are replaced by";
+        assert_eq!(shown(change(Some(remark), &["+2"])), [remark, "7 + 2"]);
     }
 
     /// Regression: a message said that the text was too large, and the change could still be
@@ -294,6 +301,6 @@ pub(crate) mod tests {
     #[test]
     fn other_calls_show_all_their_arguments() {
         let arguments = r#"{"to":"staging"}"#.to_owned();
-        assert_eq!(shown(Preview::Arguments { arguments }), [r#"    {"to":"staging"}"#]);
+        assert_eq!(shown(Preview::Arguments { arguments }), [r#"{"to":"staging"}"#]);
     }
 }

@@ -226,7 +226,7 @@ impl Screen {
     /// Waits until the last question can be answered by a key: one that comes too soon belongs to what is being typed.
     #[track_caller]
     pub(crate) fn answers(&mut self, key: &str) {
-        self.wait_for("y yes, once");
+        self.wait_for("esc decide later");
         std::thread::sleep(std::time::Duration::from_millis(750));
         self.types(key);
     }

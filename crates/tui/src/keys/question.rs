@@ -1,23 +1,23 @@
-//! Keys while a question is shown. Only an unambiguous key answers it, and no key changes anything
-//! that is not visible.
+//! Keys while an approval dialog is shown. It takes keys only after the input was idle, and no key
+//! changes anything that is not visible.
 
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_conversation::{AgentId, Decision, ToolCallId};
+use ikigai_conversation::{AgentId, ToolCallId};
 use ikigai_protocol::{Command, Request};
 
 use super::{CONTROL, NONE, Pressed, edit};
 use crate::app::App;
 use crate::draft::Draft;
-use crate::question::Stage;
+use crate::question::{Attention, Choice, Question, Stage};
 use crate::update::Effect;
 
 const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
 
 /// A key that follows the one before sooner than this belongs to ongoing typing, so it cannot
 /// approve anything.
-const PAUSE: Duration = Duration::from_millis(700);
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A burst of keys without a pause.
 #[derive(Debug, Clone, Copy)]
@@ -66,8 +66,6 @@ impl App {
         match (key.code, key.modifiers, &question.stage) {
             // These act on text that is not visible now.
             (KeyCode::Char('g' | 'r'), CONTROL, _) => {}
-            (KeyCode::Up, NONE, _) => self.scroll(-1),
-            (KeyCode::Down, NONE, _) => self.scroll(1),
             (_, _, Stage::Choice) => self.press_in_choice(key, was_leaving),
             (_, _, Stage::Reason(_)) => self.press_in_reason(key, was_leaving),
             (_, _, Stage::Aside) => {}
@@ -85,11 +83,13 @@ impl App {
                     self.press_in_input(key);
                 }
             }
-            (KeyCode::Char('y' | 'Y'), NONE | SHIFT) => self.approve(Decision::Once),
-            (KeyCode::Char('a' | 'A'), NONE | SHIFT) => self.approve(Decision::Always),
-            (KeyCode::Char('n' | 'N'), NONE | SHIFT) => {
-                self.set_stage(Stage::Reason(Draft::default()));
-            }
+            (KeyCode::Up, NONE) => self.select(-1),
+            (KeyCode::Down, NONE) => self.select(1),
+            (KeyCode::Enter, NONE) => self.choose(Question::selected),
+            (KeyCode::Char('y' | 'Y'), NONE | SHIFT) => self.choose(|_| Choice::Once),
+            (KeyCode::Char('a' | 'A'), NONE | SHIFT) => self.choose(|_| Choice::Session),
+            (KeyCode::Char('n' | 'N'), NONE | SHIFT) => self.choose(|_| Choice::No),
+            (KeyCode::Char(digit @ '1'..='4'), NONE) => self.choose_number(digit),
             // Any other key is neither an answer nor text.
             _ => {
                 self.press_anywhere(key, was_leaving);
@@ -102,7 +102,7 @@ impl App {
             (KeyCode::Esc, _) | (KeyCode::Char('c'), CONTROL) => self.set_stage(Stage::Choice),
             (KeyCode::Enter, NONE) => {
                 let reason = self.input().whole().trim().to_owned();
-                self.answer(Decision::No, Some(reason).filter(|reason| !reason.is_empty()));
+                self.answer(Choice::No, Some(reason).filter(|reason| !reason.is_empty()));
             }
             _ => {
                 if self.press_anywhere(key, was_leaving) == Pressed::PassedOn {
@@ -126,22 +126,53 @@ impl App {
         }
     }
 
-    fn approve(&mut self, decision: Decision) {
+    /// Whether the dialog in view takes keys.
+    pub(crate) fn attention(&self, now: Duration) -> Attention {
+        let is_typing = self.typing.is_some_and(|typing| now.saturating_sub(typing.last) < PAUSE);
+        match is_typing && self.is_mid_typing() {
+            true => Attention::Typing,
+            false => Attention::Ready,
+        }
+    }
+
+    fn select(&mut self, by: isize) {
+        if let Some(question) = self.pane_in_view().questions.front_mut() {
+            question.select(by);
+        }
+    }
+
+    fn choose_number(&mut self, digit: char) {
+        let number = digit.to_digit(10).map_or(0, |digit| digit as usize - 1);
+        let question = self.pane_in_view().questions.front();
+        if question.is_some_and(|question| number < question.choices().len()) {
+            self.choose(|question| question.choices()[number]);
+        }
+    }
+
+    fn choose(&mut self, choice: impl FnOnce(&Question) -> Choice) {
+        let Some(choice) = self.pane_in_view().questions.front().map(choice) else { return };
+        match choice {
+            Choice::No => self.set_stage(Stage::Reason(Draft::default())),
+            Choice::Once | Choice::Session | Choice::Always => self.approve(choice),
+        }
+    }
+
+    fn approve(&mut self, choice: Choice) {
         let (room, view) = (self.question_room(), self.view.clone());
         let width = usize::from(self.size.width);
         let question = self.pane_in_view().questions.front_mut();
         if question.is_some_and(|question| question.confirms_approval(&view, width, room)) {
-            self.answer(decision, None);
+            self.answer(choice, None);
         }
     }
 
-    fn answer(&mut self, decision: Decision, reason: Option<String>) {
+    fn answer(&mut self, choice: Choice, reason: Option<String>) {
         let agent = self.view.clone();
         let Some(question) = self.pane_in_view().questions.pop_front() else { return };
         if let Some(typing) = &mut self.typing {
             typing.is_answer = true;
         }
-        let command = Command::Answer(question.answer(decision, reason));
+        let command = Command::Answer(question.answer(choice, reason));
         self.emit(Effect::Request(Request { agent, command }));
     }
 

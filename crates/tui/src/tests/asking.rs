@@ -21,7 +21,15 @@ pub(super) fn asking() -> EventKind {
 
 fn answer(decision: Decision, reason: Option<&str>) -> Action {
     let reason = reason.map(str::to_owned);
-    request("0/", Command::Answer(ApprovalAnswer { call: ToolCallId::new("c"), decision, reason }))
+    request(
+        "0/",
+        Command::Answer(ApprovalAnswer {
+            call: ToolCallId::new("c"),
+            decision,
+            reason,
+            save_rule: None,
+        }),
+    )
 }
 
 fn asked() -> Stage {
@@ -33,20 +41,59 @@ fn asked() -> Stage {
 
 #[test]
 fn a_question_is_answered_by_one_key() {
-    for (key, decision) in [('y', Decision::Once), ('a', Decision::Always)] {
+    let keys = [('y', Decision::Once), ('1', Decision::Once), ('a', Decision::Always)];
+    for (key, decision) in keys.into_iter().chain([('2', Decision::Always)]) {
         let mut stage = asked();
-        stage.has("? agent 0/ asks for bash: it leaves the sandbox\n    rm -r build\n  set going by: clean up\ny yes, once");
+        stage.has("╭ Agent 0/ wants to run a command ─");
+        stage.has("│   rm -r build  ");
+        stage.has("│ ❯ 1 Yes  ");
         stage.types(&key.to_string());
         assert_eq!(stage.actions(), [answer(decision, None)]);
-        stage.lacks("asks for bash");
+        stage.lacks("wants to run");
     }
+}
+
+#[test]
+fn arrows_select_a_choice_and_enter_takes_it() {
+    let mut stage = asked();
+    stage.key(KeyCode::Down);
+    stage.has("│ ❯ 2 Yes, and don't ask again this session");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.actions(), [answer(Decision::Always, None)]);
+    let mut stage = asked();
+    [KeyCode::Down; 9].into_iter().for_each(|key| stage.key(key));
+    stage.key(KeyCode::Enter);
+    stage.has("Why not?");
+    stage.key(KeyCode::Esc);
+    stage.key(KeyCode::Up);
+    stage.has("│ ❯ 2 Yes");
+    stage.types("4");
+    assert_eq!(stage.actions(), [], "there is no fourth choice");
+}
+
+#[test]
+fn a_rule_that_is_shown_is_saved_with_the_approval() {
+    let EventKind::ApprovalRequested(mut asking) = asking() else { unreachable!("it is one") };
+    let rule = "[[rules]]\ntool = \"bash\"".to_owned();
+    asking.rule = Some(rule.clone());
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.emits("0/", EventKind::ApprovalRequested(asking));
+    stage.lacks("[[rules]]");
+    stage.key(KeyCode::Down);
+    stage.key(KeyCode::Down);
+    stage.has("│     [[rules]]");
+    stage.key(KeyCode::Enter);
+    let (call, decision) = (ToolCallId::new("c"), Decision::Always);
+    let answer = ApprovalAnswer { call, decision, reason: None, save_rule: Some(rule) };
+    assert_eq!(stage.actions(), [request("0/", Command::Answer(answer))]);
 }
 
 #[test]
 fn a_denial_can_have_a_reason() {
     let mut stage = asked();
     stage.types("nuse make clean");
-    stage.has("why not? use make clean");
+    stage.has("Why not? use make clean");
     stage.key(KeyCode::Enter);
     assert_eq!(stage.actions(), [answer(Decision::No, Some("use make clean"))]);
     let mut stage = asked();
@@ -58,11 +105,11 @@ fn a_denial_can_have_a_reason() {
 #[test]
 fn other_keys_and_pastes_do_not_answer() {
     let mut stage = asked();
-    stage.types("xz");
+    stage.types("xz9");
     stage.control('y');
     stage.app.press(Typed::Paste("y".to_owned()), stage.now);
     assert_eq!(stage.actions(), []);
-    stage.has("asks for bash");
+    stage.has("wants to run");
 }
 
 #[test]
@@ -73,6 +120,7 @@ fn a_key_in_the_middle_of_a_word_approves_nothing() {
     stage.emits("0/", asking());
     stage.now += Duration::from_millis(100);
     let y = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
+    stage.has("stop typing for a moment to answer");
     stage.app.press(Typed::Key(y), stage.now);
     assert_eq!(stage.actions(), []);
     stage.types("y");
@@ -96,10 +144,10 @@ fn a_question_can_be_set_aside() {
 fn an_answer_in_the_log_or_the_end_of_the_turn_closes_a_question() {
     let mut stage = asked();
     stage.logs("0/", NewMessage::approval(ToolCallId::new("c"), Decision::Once, None));
-    stage.lacks("asks for bash");
+    stage.lacks("wants to run");
     let mut stage = asked();
     stage.ends("0/", "x");
-    stage.lacks("asks for bash");
+    stage.lacks("wants to run");
 }
 
 #[test]
@@ -131,16 +179,16 @@ fn a_question_longer_than_the_screen_can_be_scrolled_to_its_end() {
     long.preview = command(&(0..30).map(|n| format!("step{n}\n")).collect::<String>());
     stage.emits("0/", EventKind::ApprovalRequested(long));
     stage.has("more rows: PgDn");
-    stage.has("y yes, once");
+    stage.has("1 yes");
     for step in 0..30 {
         // A page starts with the last row of the one before, so that no row is skipped.
-        let row = format!("    step{step}");
-        if !stage.rows().iter().any(|seen| seen.trim_end() == row) {
+        let row = format!("│   step{step} ");
+        if !stage.rows().iter().any(|seen| seen.starts_with(&row)) {
             stage.key(KeyCode::PageDown);
             stage.has(&row);
         }
     }
-    stage.has("y yes, once");
+    stage.has("1 yes");
     stage.types("y");
     assert_eq!(stage.actions(), [answer(Decision::Once, None)]);
 }
@@ -155,7 +203,7 @@ fn approving_something_unseen_needs_a_second_key() {
     stage.emits("0/", EventKind::ApprovalRequested(long));
     stage.types("y");
     assert_eq!(stage.actions(), []);
-    stage.has("You have not seen all of it");
+    stage.has("you have not seen all of it");
     stage.types("a");
     assert_eq!(stage.actions(), [answer(Decision::Always, None)]);
 }
@@ -172,7 +220,7 @@ fn check_not_seen(stage: &mut Stage) {
     stage.rows();
     stage.types("y");
     assert_eq!(stage.actions(), []);
-    stage.has("You have not seen all of it");
+    stage.has("you have not seen all of it");
 }
 
 /// The wheel, another width, or a lack of room lead to the end without showing the rest.
@@ -186,7 +234,7 @@ fn skipped_rows_do_not_count_as_seen() {
     let mut stage = Stage::new(40, 24);
     long_question(&mut stage);
     for _ in 0..40 {
-        stage.key(KeyCode::Down);
+        stage.app.press(Typed::Wheel(1), stage.now);
         stage.rows();
     }
     stage.terminal.backend_mut().resize(120, 24);
@@ -222,19 +270,17 @@ fn no_key_changes_the_draft_that_a_question_covers() {
 }
 
 #[test]
-fn up_and_down_scroll_a_question() {
+fn the_wheel_scrolls_a_question() {
     let mut stage = Stage::new(40, 10);
     let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command: String = (0..30).map(|n| format!("step{n}\n")).collect();
     long.preview = question::tests::command(&command);
     stage.emits("0/", EventKind::ApprovalRequested(long));
-    stage.has("? agent 0/");
-    stage.key(KeyCode::Down);
-    stage.key(KeyCode::Down);
-    stage.lacks("? agent 0/");
-    stage.key(KeyCode::Up);
-    stage.key(KeyCode::Up);
-    stage.has("? agent 0/");
+    stage.has("it leaves the sandbox");
+    stage.app.press(Typed::Wheel(2), stage.now);
+    stage.lacks("it leaves the sandbox");
+    stage.app.press(Typed::Wheel(-2), stage.now);
+    stage.has("it leaves the sandbox");
 }
 
 #[test]
@@ -252,7 +298,7 @@ fn global_keys_work_while_typing_a_reason() {
     stage.key(KeyCode::Esc);
     stage.control('a');
     stage.control('d');
-    stage.has("why not? ecause");
+    stage.has("Why not? ecause");
     stage.press(KeyCode::Down, KeyModifiers::ALT);
     stage.has("[0/1/]");
 }
@@ -292,7 +338,7 @@ fn holding_a_key_down_answers_one_question() {
         soon(&mut stage, 30, KeyCode::Char('y'), KeyModifiers::NONE);
     }
     assert_eq!(stage.actions(), [answer(Decision::Once, None)]);
-    stage.has("asks for bash");
+    stage.has("wants to run");
     stage.key(KeyCode::Esc);
     stage.lacks("❯ y");
 }

@@ -9,7 +9,7 @@ use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use crate::activity::elapsed_text;
-use crate::diff::{DiffRow, render_diff};
+use crate::diff::render_diff;
 use crate::safe::{safe, safe_line};
 use crate::style::{ADDED, BOLD, BULLET, DIM, FAULT, PLAIN, REMOVED, WARNING, WORKED};
 use crate::wrap::{Breaks, Margin, fit, width_of, wrap};
@@ -203,19 +203,7 @@ fn render_change(diff: &FileDiff, fold: Fold, width: usize) -> Vec<Line<'static>
     };
     let hidden = all.len() - shown + usize::try_from(diff.omitted).unwrap_or(usize::MAX);
     let mut rows: Vec<Line<'static>> =
-        all.into_iter().take(shown).flat_map(|row| render_diff_row(&row, width)).collect();
+        all.into_iter().take(shown).flat_map(|row| row.render(width)).collect();
     rows.extend(more(hidden).map(|text| Line::styled(format!("    {text}"), DIM)));
-    rows
-}
-
-/// A row of a diff, with its tint up to the edge of the screen.
-fn render_diff_row(row: &DiffRow, width: usize) -> Vec<Line<'static>> {
-    let mut rows = wrap(&row.text, width, &row.margin, Breaks::Anywhere);
-    for line in &mut rows {
-        let rest = width.saturating_sub(width_of(&line.spans));
-        if row.tint != PLAIN && rest > 0 {
-            line.spans.push(Span::styled(" ".repeat(rest), row.tint));
-        }
-    }
     rows
 }
