@@ -117,8 +117,8 @@ fn tab_completes_commands_arguments_and_files_that_git_does_not_ignore() {
         .write("src/mail.rs", "")
         .write("target/made.rs", "");
     let mut screen = Screen::open(&workspace, &nobody());
-    screen.types("/usa\t");
-    wait_for_input(&screen, &["❯ /usage"]);
+    screen.types("/too\t");
+    wait_for_input(&screen, &["❯ /tools"]);
     screen.types("\x15/mode w\t");
     wait_for_input(&screen, &["❯ /mode work"]);
     screen.types("\x15look at @ma\t");
