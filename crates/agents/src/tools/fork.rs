@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn only_the_prompt_is_required() {
         check("fork", r#"{"prompt":"do it"}"#, Ok(fork(None, ForkContext::Fresh)));
-        for missing in ["", "{}", r#"{"prompt":5}"#, r#"{"prompt":null,"name":7}"#] {
+        for missing in ["", "{}", r#"{"prompt":[5]}"#, r#"{"prompt":null,"name":7}"#] {
             check("fork", missing, Err(r#"{"error":"Missing required parameter: prompt"}"#));
         }
         for blank in ["", " \n"] {
@@ -96,7 +96,7 @@ mod tests {
         for context in [r#""half""#, "true", "1", r#""FULL""#] {
             check("fork", &wrong(context), Err(r#"{"error":"Invalid parameter: context"}"#));
         }
-        let both = r#"{"prompt":"do it","name":1,"context":2}"#;
+        let both = r#"{"prompt":"do it","name":[1],"context":2}"#;
         check("fork", both, Err(r#"{"error":"Invalid parameter: name"}"#));
     }
 }

@@ -44,7 +44,7 @@ mod tests {
         check("kill", r#"{"agent":"parent"}"#, Ok(named(AgentAddress::Parent, "parent")));
         let name = || AgentAddress::Name("builder".to_owned());
         check("kill", r#"{"agent":"builder"}"#, Ok(named(name(), "builder")));
-        for missing in ["{}", r#"{"agent":null}"#, r#"{"agent":1}"#] {
+        for missing in ["{}", r#"{"agent":null}"#, r#"{"agent":[1]}"#] {
             check("kill", missing, Err(r#"{"error":"Missing required parameter: agent"}"#));
         }
     }
