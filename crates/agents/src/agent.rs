@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::compaction::{ContextSettings, Room};
+use crate::costs::Costs;
 use crate::models::Models;
 use crate::permission::Permissions;
 use crate::seat::Seat;
@@ -122,6 +123,8 @@ pub struct TeamSetup {
     pub limits: Limits,
     /// When they make room in their contexts.
     pub context: ContextSettings,
+    /// What they may spend.
+    pub costs: Costs,
     /// The system prompt of logs that have none yet.
     pub prompt: String,
     /// Receives the events of all agents.

@@ -48,6 +48,9 @@ impl Agent {
             | RequestOutcome::Interrupted(_)
             | RequestOutcome::Failed(_) => 0,
         };
+        if let RequestOutcome::Answered(..) = &outcome {
+            self.warn_without_price(self.model());
+        }
         self.lost_attempts = open_attempts.saturating_sub(reported);
         if reported == 0 && self.lost_attempts > 0 {
             let lost = std::mem::take(&mut self.lost_attempts);

@@ -8,7 +8,7 @@ use ikigai_conversation::{AgentId, Message, NewMessage};
 use ikigai_protocol::{CommandError, Event, EventKind, QueuedUntil, Reply};
 use ikigai_store::{
     AppendOutcome, Budget, Ending, FileAccess, Input, Lease, Next, Obligations, Outcome, Refusal,
-    Requests, Sleep, StartedWait, Step, StoreError, Wait,
+    Requests, Sleep, Spent, StartedWait, Step, StoreError, Wait,
 };
 
 use tokio::sync::mpsc;
@@ -199,6 +199,16 @@ impl Agent {
             self.emit(EventKind::MailHeld);
         }
         Ok(ended.sleep)
+    }
+
+    /// What was spent for the user's message that the agent works for, and in the session.
+    pub(crate) async fn spent(&mut self) -> Result<Spent, StoreError> {
+        self.with_retry(|agent| {
+            let (store, session) = (agent.seat.store.clone(), agent.seat.session());
+            let id = agent.id().clone();
+            Ok(async move { store.spent(session, id).await })
+        })
+        .await
     }
 
     /// Notes that the latest request is over without a report, and that `lost` attempts of it may

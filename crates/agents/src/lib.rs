@@ -14,6 +14,7 @@
 //! | [`ContextSettings`] | making room when a context fills up | `compaction.rs`, `compaction/`, `context_parts.rs` |
 //! | [`Permissions`] | whether a call may run or needs approval | `permission.rs` |
 //! | [`TeamSetup`], [`Seat`] | what agents share, and the lease for writing to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
+//! | [`Costs`] | what may be spent | `costs.rs` |
 //! | [`Models`] | which model each agent uses | `models.rs` |
 //! | [`system_prompt`] | the system prompt of a session | `prompt.rs` |
 //! | [`catalogue()`] | all built-in tools | `catalogue.rs` |
@@ -50,6 +51,7 @@ mod thought;
 mod turn;
 
 mod agent;
+mod costs;
 mod files;
 mod journal;
 mod keeper;
@@ -66,6 +68,7 @@ pub use agent::{FreeAgents, Limits, Model, Notify, TeamSetup, Toolbox, offered_t
 pub use catalogue::catalogue;
 pub use compaction::{CompactionTrigger, ContextSettings};
 pub use context_parts::{context_parts, tokens_of_tools};
+pub use costs::{CostLimits, Costs};
 pub use models::Models;
 pub use order::{AgentCommand, Answer, BetweenTurns, Order};
 pub use permission::{Permissions, User};

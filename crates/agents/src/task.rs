@@ -189,7 +189,10 @@ impl Task<'_> {
                 Some(requests) => Ok(Some(requests)),
                 None => self.agent.resume(None).await.map(Some),
             },
-            Start::Continued => self.agent.resume(Some(budget)).await.map(Some),
+            Start::Continued => {
+                self.agent.grant_costs().await?;
+                self.agent.resume(Some(budget)).await.map(Some)
+            }
             Start::Mail => Ok(self.announce_or_go_idle().await?.then_some(Requests::Granted)),
         }
     }

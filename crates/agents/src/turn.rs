@@ -35,6 +35,9 @@ impl Agent {
             if requests == Requests::UsedUp {
                 return self.end_by_budget().await;
             }
+            if let Some(error) = self.cost_limit_reached().await? {
+                return self.end_by_error(error).await;
+            }
             match self.make_room_if_due().await? {
                 RoomOutcome::Unchanged => {}
                 RoomOutcome::Made(granted) => {
@@ -95,7 +98,10 @@ impl Agent {
     /// Makes room because the user wants it, and reports that like a turn.
     pub(crate) async fn run_compaction(&mut self, focus: Option<&str>) -> Result<Turn, StoreError> {
         let outcome = match self.record(Vec::new(), Next::Request).await? {
-            Requests::Granted | Requests::NotNeeded(_) => self.compact(focus).await?,
+            Requests::Granted | Requests::NotNeeded(_) => match self.cost_limit_reached().await? {
+                Some(error) => RoomOutcome::Failed(error),
+                None => self.compact(focus).await?,
+            },
             Requests::UsedUp => RoomOutcome::Failed(self.budget_used_up()),
         };
         let (stop, error) = match outcome {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_agents::{
-    AgentCommand, Answer, CompactionTrigger, ContextSettings, FreeAgents, Limits, Model, Models,
-    Notify, Order, Permissions, Seat, SessionChoice, TeamSetup, Toolbox, User, catalogue, serve,
+    AgentCommand, Answer, CompactionTrigger, ContextSettings, Costs, FreeAgents, Limits, Model,
+    Models, Notify, Order, Permissions, Seat, SessionChoice, TeamSetup, Toolbox, User, catalogue,
+    serve,
 };
 use ikigai_conversation::{AgentId, Body, Mode};
 use ikigai_protocol::{Event, EventKind};
@@ -58,6 +59,7 @@ impl Process {
             toolbox: abilities.toolbox(folder.path()),
             limits: LIMITS,
             context: CONTEXT,
+            costs: Costs::default(),
             prompt: "You are an agent.".to_owned(),
             events: sink,
         };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ikigai_agents::{
-    FreeAgents, Limits, Model, Models, Order, Permissions, Seat, SessionChoice, Surroundings,
-    TeamSetup, Toolbox, User, serve, system_prompt,
+    Costs, FreeAgents, Limits, Model, Models, Order, Permissions, Seat, SessionChoice,
+    Surroundings, TeamSetup, Toolbox, User, serve, system_prompt,
 };
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_protocol::EventSink;
@@ -224,6 +224,7 @@ impl AgentSlot {
             toolbox,
             limits: self.limits(),
             context: context_settings(&self.environment)?,
+            costs: Costs::new(settings::cost_limits(&self.environment.settings)),
             prompt: prompt(&self.environment),
             events,
         };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Error;
-use ikigai_agents::{Notify, catalogue};
+use ikigai_agents::{CostLimits, Notify, catalogue};
 use ikigai_config::{KnownTools, ProjectFile, RuleEntry, Settings};
 use ikigai_conversation::{EffectKind, Effort};
 use ikigai_store::{AgentLimits, Budget, Step, database_files};
@@ -86,6 +86,12 @@ fn patterns(rule: &RuleEntry, effects: &[EffectKind], home: Option<&Path>) -> Ve
 /// The limits on notifications and requests per user message.
 pub fn budget(settings: &Settings) -> Budget {
     Budget { wakes: settings.number("mail.max_wakes"), requests: settings.number("max_requests") }
+}
+
+/// The limits on what may be spent.
+pub fn cost_limits(settings: &Settings) -> CostLimits {
+    let (message, session) = (settings.dollars("max_cost"), settings.dollars("max_session_cost"));
+    CostLimits { message, session }
 }
 
 /// The limits on the agents of a session.

@@ -5,8 +5,9 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, Running};
+use crate::support::screen::{Screen, command};
 use crate::support::story::of_type;
-use crate::support::{Workspace, finish, pid, wait_for};
+use crate::support::{Workspace, ended, finish, pid, wait_for};
 
 /// Dollars per million tokens, with fractions that a float cannot hold.
 const PRICES: &str = r#"
@@ -149,7 +150,7 @@ fn usage_is_what_the_server_billed_by_message_agent_model_and_session() {
 
     let mut fourth = workspace.run_command(&server, Format::Chat, ["-c", "fourth"]);
     fourth.args(["--model", "openai/other"]);
-    assert_eq!(crate::support::ended(&mut fourth).0, 0);
+    assert_eq!(ended(&mut fourth).0, 0);
     assert_eq!(usage(&workspace, "message"), by_message);
 
     let own = [bills[0], bills[2], bills[3]];
@@ -259,4 +260,90 @@ fn a_request_on_its_way_is_not_lost() {
     kill_process(pid(&run.child), Signal::INT).unwrap();
     run.finish();
     assert_eq!(usage(&workspace, "message"), [("go".to_owned(), [0; 4], Some(0), 1)]);
+}
+
+/// Each request costs 0.01 dollars.
+const CENT: Bill = Bill { input: 0, cached: 0, output: 1_000 };
+
+fn call(id: &str) -> Reply {
+    CENT.reply(Reply::call(id, "agents", json!({})))
+}
+
+#[test]
+fn max_cost_stops_every_agent_at_its_next_request() {
+    let server = AgentScripts::new()
+        .role(
+            "0/",
+            [CENT.reply(Reply::calls([
+                ("c1", "fork", json!({"prompt": "help"})),
+                ("c2", "wait", json!({})),
+            ]))],
+        )
+        .role("0/0/", [call("c1"), call("c2")])
+        .start();
+    let workspace = Workspace::unconfined();
+    workspace.write_config(&format!("max_cost = 0.03\n{PRICES}"));
+    let (code, events) = workspace.run_json(&server, Format::Chat, ["go"]);
+    assert_eq!(code, 1);
+    let ends: Vec<_> = of_type(&events, "done")
+        .into_iter()
+        .map(|end| (&end["agent"], &end["stop"], &end["error"]))
+        .collect();
+    let reached = json!("Cost limit reached ($0.03)");
+    let stop = json!("error");
+    assert_eq!(ends, [(&json!("0/0/"), &stop, &reached), (&json!("0/"), &stop, &reached)]);
+    assert_eq!(server.requests().len(), 3);
+    // The next message may cost as much again.
+    let again = ModelServer::start([CENT.reply(Reply::text("Fine."))]);
+    let (code, stdout, stderr) = workspace.run_model(&again, Format::Chat, ["-c", "and now?"]);
+    assert_eq!((code, &*stdout), (0, "Fine.\n"), "{stderr}");
+}
+
+#[test]
+fn max_session_cost_counts_all_messages() {
+    let server =
+        ModelServer::start([CENT.reply(Reply::text("One.")), CENT.reply(Reply::text("Two."))]);
+    let workspace = Workspace::new();
+    workspace.write_config(&format!("max_session_cost = 0.02\n{PRICES}"));
+    workspace.run_model(&server, Format::Chat, ["one"]);
+    let (code, stdout, _) = workspace.run_model(&server, Format::Chat, ["-c", "two"]);
+    assert_eq!((code, &*stdout), (0, "Two.\n"));
+    let (code, stdout, stderr) = workspace.run_model(&server, Format::Chat, ["-c", "three"]);
+    assert_eq!((code, &*stdout, &*stderr), (1, "", "ikigai: Session cost limit reached ($0.02)\n"));
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn on_a_terminal_enter_grants_the_same_amount_once_more() {
+    let replies = [call("c1"), call("c2"), call("c3"), CENT.reply(Reply::text("All done."))];
+    let server = ModelServer::start(replies);
+    let workspace = Workspace::unconfined();
+    workspace.write_config(&format!("max_cost = 0.01\n{PRICES}"));
+    let mut screen = Screen::start(&mut command(&workspace, &server), 100, 40);
+    screen.asks("go", "Cost limit reached ($0.01)");
+    for granted in ["$0.02", "$0.03"] {
+        screen.wait_until_idle();
+        screen.types("\r");
+        screen.wait_for(&format!("Cost limit reached ({granted})"));
+    }
+    screen.wait_until_idle();
+    screen.types("\r");
+    screen.wait_for("All done.");
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[test]
+fn a_model_without_a_price_is_not_stopped_and_the_user_is_warned_once() {
+    let server = ModelServer::start([
+        Reply::call("c1", "agents", json!({})),
+        Reply::call("c2", "agents", json!({})),
+        Reply::text("Done."),
+    ]);
+    let workspace = Workspace::unconfined();
+    workspace.write_config("max_cost = 0.000001");
+    let mut run = workspace.run_command(&server, Format::Chat, ["--json", "go"]);
+    let (code, _, stderr) = ended(&mut run);
+    assert_eq!(code, 0, "{stderr}");
+    let warning = "The cost limit cannot be kept: the price of openai/scripted is not known. Set it in your configuration: [models.\"openai/scripted\"]";
+    assert_eq!(stderr.matches(warning).count(), 1, "{stderr}");
 }

@@ -63,7 +63,7 @@ pub use error::{CommandError, Nothing};
 pub use event::{
     Compaction, CompactionMethod, Event, EventKind, EventSink, StartReason, StopReason, TurnEnd,
 };
-pub use money::{dollars, render_dollars};
+pub use money::{dollars, render_dollars, render_limit};
 pub use render::{
     render_agent, render_compaction, render_context_use, render_redo, render_reply, render_session,
     render_thought, render_tokens, render_tools, render_undo,

@@ -15,6 +15,14 @@ pub fn render_dollars(micro_dollars: u64) -> String {
     }
 }
 
+/// A limit, exactly, with at least two decimals.
+pub fn render_limit(micro_dollars: u64) -> String {
+    let text = format!("${}.{:06}", micro_dollars / 1_000_000, micro_dollars % 1_000_000);
+    let cents = text.len() - 4;
+    let (whole, rest) = text.split_at(cents);
+    format!("{whole}{}", rest.trim_end_matches('0'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +38,11 @@ mod tests {
             (1_234_567_890, "$1234.57"),
         ] {
             assert_eq!(render_dollars(amount), text);
+        }
+        for (limit, text) in
+            [(2_000_000, "$2.00"), (2_500_000, "$2.50"), (5_000, "$0.005"), (1, "$0.000001")]
+        {
+            assert_eq!(render_limit(limit), text);
         }
     }
 }
