@@ -5,11 +5,10 @@
 //! that were cut off, forked children, free agents to run, killed agents. So an idle agent costs
 //! nothing, and no commit needs a notification.
 
+mod signals;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
 use ikigai_conversation::AgentId;
 use ikigai_store::{Changes, PendingWork, StoreError, TakeoverPolicy};
@@ -131,7 +130,7 @@ impl Team {
                 },
                 () = self.shutdown.cancelled(), if is_open => is_open = false,
                 (top, error) = lost => self.drop_lease(&top, error)?,
-                changed = wait(&mut self.changes, is_busy) => {
+                changed = signals::changed(&mut self.changes, is_busy) => {
                     changed?;
                     self.start_work().await?;
                 }
@@ -334,12 +333,7 @@ impl Team {
                 Box::pin(async move { (top, lost.await) })
             })
             .collect();
-        async move {
-            match lost.is_empty() {
-                true => std::future::pending().await,
-                false => first_of(lost).await,
-            }
-        }
+        signals::first_of(lost)
     }
 
     /// Handles the loss of a top-level agent to another process: its tree can no longer write.
@@ -374,32 +368,6 @@ impl Team {
 fn killed() -> TurnEnd {
     let error = Some("the agent was killed".to_owned());
     TurnEnd { stop: StopReason::Interrupted, text: String::new(), error, can_continue: false }
-}
-
-/// Waits until something may have changed. While a session is being created, that is a short time.
-async fn wait(changes: &mut Option<Changes>, is_busy: bool) -> Result<(), StoreError> {
-    const SOON: Duration = Duration::from_millis(10);
-    match changes {
-        Some(changes) => changes.wait(Changes::SWEEP).await,
-        None if is_busy => {
-            tokio::time::sleep(SOON).await;
-            Ok(())
-        }
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for the first of several futures.
-async fn first_of<T, F: Future<Output = T> + Unpin>(mut futures: Vec<F>) -> T {
-    std::future::poll_fn(move |context| {
-        let mut ready =
-            futures.iter_mut().filter_map(|future| match Pin::new(future).poll(context) {
-                Poll::Ready(value) => Some(value),
-                Poll::Pending => None,
-            });
-        ready.next().map_or(Poll::Pending, Poll::Ready)
-    })
-    .await
 }
 
 fn join_error(error: &tokio::task::JoinError) -> StoreError {

@@ -18,6 +18,15 @@ pub(crate) struct Turn {
     pub(crate) sleep: Sleep,
 }
 
+/// What came of trying to make a request.
+enum Requested {
+    Answered(Response, Option<Thought>),
+    /// There is room for it now. Says whether it is granted.
+    RoomMade(Requests),
+    /// The turn has ended instead.
+    Ended(Turn),
+}
+
 impl Turn {
     /// A turn that ended with a call, which the text came with.
     fn answered(text: String, sleep: Sleep) -> Turn {
@@ -38,35 +47,17 @@ impl Agent {
             if let Some(error) = self.cost_limit_reached().await? {
                 return self.end_by_error(error).await;
             }
-            match self.make_room_if_due().await? {
-                RoomOutcome::Unchanged => {}
-                RoomOutcome::Made(granted) => {
-                    requests = granted;
-                    continue;
-                }
-                RoomOutcome::Interrupted => return self.end_by_interrupt(Arrived::default()).await,
-                RoomOutcome::Failed(error) => return self.end_by_error(error).await,
-            }
             let tool_use = match with_calls < self.limits().tool_turns {
                 true => ToolUse::Auto,
                 false => ToolUse::None,
             };
-            let (response, thought) = match self.ask(tool_use).await? {
-                RequestOutcome::Answered(response, thought) => (response, thought),
-                RequestOutcome::Interrupted(arrived) => {
-                    return self.end_by_interrupt(arrived).await;
+            let (response, thought) = match self.request(tool_use).await? {
+                Requested::Answered(response, thought) => (response, thought),
+                Requested::RoomMade(granted) => {
+                    requests = granted;
+                    continue;
                 }
-                RequestOutcome::Failed(fault) => match self.make_room_after(&fault).await? {
-                    RoomOutcome::Made(granted) => {
-                        requests = granted;
-                        continue;
-                    }
-                    RoomOutcome::Unchanged => return self.end_by_fault(&fault).await,
-                    RoomOutcome::Interrupted => {
-                        return self.end_by_interrupt(Arrived::default()).await;
-                    }
-                    RoomOutcome::Failed(error) => return self.end_by_error(error).await,
-                },
+                Requested::Ended(turn) => return Ok(turn),
             };
             if tool_use == ToolUse::None {
                 return self.answer_at_limit(response, thought).await;
@@ -93,6 +84,43 @@ impl Agent {
                 self.announce_mail_in_turn().await?;
             }
         }
+    }
+
+    /// Makes a request. If the context is too full for it, this makes room first or after the
+    /// server has refused.
+    async fn request(&mut self, tool_use: ToolUse) -> Result<Requested, StoreError> {
+        let room = self.make_room_if_due().await?;
+        if let Some(requested) = self.after_room(room).await? {
+            return Ok(requested);
+        }
+        match self.ask(tool_use).await? {
+            RequestOutcome::Answered(response, thought) => {
+                Ok(Requested::Answered(response, thought))
+            }
+            RequestOutcome::Interrupted(arrived) => {
+                self.end_by_interrupt(arrived).await.map(Requested::Ended)
+            }
+            RequestOutcome::Failed(fault) => {
+                let room = self.make_room_after(&fault).await?;
+                match self.after_room(room).await? {
+                    Some(requested) => Ok(requested),
+                    None => self.end_by_fault(&fault).await.map(Requested::Ended),
+                }
+            }
+        }
+    }
+
+    /// What follows from making room, unless nothing was done.
+    async fn after_room(&mut self, room: RoomOutcome) -> Result<Option<Requested>, StoreError> {
+        let requested = match room {
+            RoomOutcome::Unchanged => return Ok(None),
+            RoomOutcome::Made(granted) => Requested::RoomMade(granted),
+            RoomOutcome::Interrupted => {
+                Requested::Ended(self.end_by_interrupt(Arrived::default()).await?)
+            }
+            RoomOutcome::Failed(error) => Requested::Ended(self.end_by_error(error).await?),
+        };
+        Ok(Some(requested))
     }
 
     /// Makes room because the user wants it, and reports that like a turn.

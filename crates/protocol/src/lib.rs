@@ -49,6 +49,7 @@ mod money;
 mod render;
 
 mod block;
+mod notice;
 mod safe;
 mod transcript;
 
@@ -64,6 +65,7 @@ pub use event::{
     Compaction, CompactionMethod, Event, EventKind, EventSink, StartReason, StopReason, TurnEnd,
 };
 pub use money::{dollars, render_dollars, render_limit};
+pub use notice::{MAIL_HELD, effort_refused, input_rejected};
 pub use render::{
     render_agent, render_compaction, render_context_use, render_redo, render_reply, render_session,
     render_thought, render_tokens, render_tools, render_undo,
@@ -74,7 +76,7 @@ pub use reply::{
 };
 pub use safe::{safe, safe_json};
 pub use slash::{SLASH_COMMANDS, SlashCommand, is_slash_command};
-pub use transcript::{MAIL_HELD, Recalled, TranscriptReducer, effort_refused, input_rejected};
+pub use transcript::{Recalled, TranscriptReducer};
 pub use undo::{FileOutcome, LeftReason, UndoReport};
 pub use usage::{UsageBy, UsageRow, UsageTable, render_count, render_usage};
 
