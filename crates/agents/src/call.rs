@@ -1,4 +1,7 @@
-//! The calls of a response: each is committed, run and closed before the next.
+//! The calls of a response: each is committed, run and closed before the next, except for those that
+//! only read (`reads.rs`).
+
+use std::collections::VecDeque;
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
 use ikigai_protocol::{Event, EventKind};
@@ -35,24 +38,55 @@ enum TurnAfter {
     Ends,
 }
 
-/// A committed call that has no result yet.
-#[derive(Clone)]
-struct OpenCall {
-    call: ToolCall,
+/// What follows a call, or the last of several that are committed together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AfterCall {
     /// The turn's limit of responses with calls, if this is the last call within it.
     limit: Option<u32>,
-    /// What the agent does after the call, if the turn continues.
-    next: Next,
+    /// What the agent does next, if the turn continues.
+    pub(crate) next: Next,
     turn: TurnAfter,
 }
 
+impl AfterCall {
+    pub(crate) const ANOTHER_CALL: AfterCall =
+        AfterCall { limit: None, next: Next::Tool, turn: TurnAfter::Continues };
+
+    /// After a call that is followed by `later` ones of the same response.
+    fn followed_by(later: usize, limit: Option<u32>, turn: TurnAfter) -> AfterCall {
+        match later {
+            0 => AfterCall { limit, next: Next::Request, turn },
+            _ => AfterCall::ANOTHER_CALL,
+        }
+    }
+}
+
+/// A call of a response, as far as it was understood.
+pub(crate) struct PreparedCall {
+    /// With the call's effects and summary.
+    pub(crate) message: NewMessage,
+    /// The result of a call that cannot be run.
+    pub(crate) prepared: Result<Call<Step>, ToolResult>,
+}
+
+/// A call that has no result yet. It is committed, unless it only reads.
+#[derive(Clone)]
+pub(crate) struct OpenCall {
+    pub(crate) call: ToolCall,
+    after: AfterCall,
+}
+
 impl OpenCall {
+    pub(crate) fn new(call: ToolCall, after: AfterCall) -> OpenCall {
+        OpenCall { call, after }
+    }
+
     /// The message with the result.
-    fn close(&self, mut result: ToolResult) -> NewMessage {
-        if let Some(turns) = self.limit {
+    pub(crate) fn close(&self, mut result: ToolResult) -> NewMessage {
+        if let Some(turns) = self.after.limit {
             result.mark_limit_reached(turns);
         }
-        let ends_turn = match self.turn {
+        let ends_turn = match self.after.turn {
             TurnAfter::Continues => false,
             TurnAfter::EndsOnSuccess => result.is_success(),
             TurnAfter::Ends => true,
@@ -63,42 +97,48 @@ impl OpenCall {
 }
 
 impl Agent {
-    /// Runs the calls of a response. Its text and usage are committed together with the first call:
-    /// a log that ended with the text alone would look like an answer. If these are the last calls
-    /// within the turn's `limit`, the last result says so. If one of them that ends the turn has
-    /// succeeded, the turn ends with the last result.
+    /// Runs the calls of a response: those that only read together, all others one after another.
+    /// The response's text and usage are committed with the first call: a log that ended with the
+    /// text alone would look like an answer. If these are the last calls within the turn's `limit`,
+    /// the last result says so. If one of them that ends the turn has succeeded, the turn ends with
+    /// the last result.
     pub(crate) async fn run_calls(
         &mut self,
         response: ResponseMessages,
         limit: Option<u32>,
     ) -> Result<CallsEnd, StoreError> {
-        let mut pending = response.messages;
-        let count = response.calls.len();
+        let mut before = response.messages;
+        let calls = response.calls.into_iter().map(|message| self.prepare(message));
+        let mut calls: VecDeque<PreparedCall> = calls.collect();
         let mut at_end = TurnAfter::Continues;
-        for (number, message) in (1..).zip(response.calls) {
-            let (message, prepared) = self.prepare(message);
-            pending.push(message);
-            let call = self.open_call(std::mem::take(&mut pending)).await?;
-            let is_last = number == count;
-            let limit = limit.filter(|_| is_last);
-            let next = if is_last { Next::Request } else { Next::Tool };
-            let ends_turn = prepared.as_ref().is_ok_and(Call::ends_turn);
-            let turn = match is_last {
-                true if ends_turn && at_end == TurnAfter::Continues => TurnAfter::EndsOnSuccess,
-                true => at_end,
-                false => TurnAfter::Continues,
+        loop {
+            let reads = self.take_reads(&mut calls).await;
+            let before = std::mem::take(&mut before);
+            let requests = if !reads.is_empty() {
+                let after = AfterCall::followed_by(calls.len(), limit, at_end);
+                self.run_reads(before, reads, after).await?
+            } else if let Some(call) = calls.pop_front() {
+                let ends_turn = call.prepared.as_ref().is_ok_and(Call::ends_turn);
+                let turn = match at_end {
+                    TurnAfter::Continues if ends_turn => TurnAfter::EndsOnSuccess,
+                    turn => turn,
+                };
+                let after = AfterCall::followed_by(calls.len(), limit, turn);
+                let requests = self.run_call(before, call, after).await?;
+                if ends_turn && self.last_call_succeeded() {
+                    at_end = TurnAfter::Ends;
+                }
+                requests
+            } else {
+                return Ok(CallsEnd::All);
             };
-            match self.run_call(&OpenCall { call, limit, next, turn }, prepared).await? {
+            match requests {
                 Requests::NotNeeded(sleep) => return Ok(CallsEnd::TurnEnded(sleep)),
                 _ if self.interrupt.is_cancelled() => return Ok(CallsEnd::Interrupted),
                 Requests::UsedUp => return Ok(CallsEnd::BudgetUsedUp),
                 Requests::Granted => {}
             }
-            if ends_turn && self.last_call_succeeded() {
-                at_end = TurnAfter::Ends;
-            }
         }
-        Ok(CallsEnd::All)
     }
 
     fn last_call_succeeded(&self) -> bool {
@@ -109,16 +149,18 @@ impl Agent {
         result.unwrap_or(false)
     }
 
-    /// Prepares the call in a message. The message returned also has the call's effects and
-    /// summary.
-    fn prepare(&self, message: NewMessage) -> (NewMessage, Result<Call<Step>, ToolResult>) {
+    /// Prepares the call in a message.
+    fn prepare(&self, message: NewMessage) -> PreparedCall {
         let Body::ToolCall(call) = &message.body else {
             unreachable!("a response's calls are calls, not {:?}", message.body)
         };
         let dispatcher = &self.toolbox().dispatcher;
         match dispatcher.dispatch(&call.name, call.arguments.as_bytes()) {
-            Ok(call) => (message.with_shown(call.effect_kinds(), call.summary()), Ok(call)),
-            Err(refusal) => (message, Err(refusal)),
+            Ok(call) => {
+                let message = message.with_shown(call.effect_kinds(), call.summary());
+                PreparedCall { message, prepared: Ok(call) }
+            }
+            Err(refusal) => PreparedCall { message, prepared: Err(refusal) },
         }
     }
 
@@ -131,17 +173,21 @@ impl Agent {
         }
     }
 
-    /// Runs a committed call and commits its result.
+    /// Commits a call together with the messages before it, runs it and commits its result.
     async fn run_call(
         &mut self,
-        open: &OpenCall,
-        prepared: Result<Call<Step>, ToolResult>,
+        mut before: Vec<NewMessage>,
+        call: PreparedCall,
+        after: AfterCall,
     ) -> Result<Requests, StoreError> {
+        let PreparedCall { message, prepared } = call;
+        before.push(message);
+        let open = &OpenCall::new(self.open_call(before).await?, after);
         let agent = &self.id().to_string();
         info!(agent, name = open.call.name, id = open.call.tool_call_id.as_str(), "call");
         let call = match prepared {
             Ok(call) => call,
-            Err(refusal) => return self.record(vec![open.close(refusal)], open.next).await,
+            Err(refusal) => return self.record(vec![open.close(refusal)], after.next).await,
         };
         let subject = Subject::of(&call, &open.call.arguments, &self.context());
         let reach = match self.permit(&open.call, &call, subject.clone()).await? {
@@ -162,7 +208,7 @@ impl Agent {
         result: ToolResult,
     ) -> Result<Requests, StoreError> {
         let messages = answer.into_iter().chain([open.close(result)]).collect();
-        self.record(messages, open.next).await
+        self.record(messages, open.after.next).await
     }
 
     /// Runs a permitted call and commits its result.
@@ -202,7 +248,7 @@ impl Agent {
         for line in self.ask_to_restore(&open.call, call).await? {
             execution.result.add_line(&line);
         }
-        self.record_execution(execution, |result| open.close(result), open.next).await
+        self.record_execution(execution, |result| open.close(result), open.after.next).await
     }
 
     /// Passes on what a call prints while it runs.
@@ -230,7 +276,7 @@ impl Agent {
         };
         let context = self.context().reaching(reach).with_live_output(self.live_sink(&open.call));
         let execution = executor.run(&context).await;
-        self.record_execution(execution, |result| open.close(result), open.next).await
+        self.record_execution(execution, |result| open.close(result), open.after.next).await
     }
 
     /// Performs the step of a committed call, in the same commit as its result.
@@ -242,7 +288,7 @@ impl Agent {
     ) -> Result<Requests, StoreError> {
         let step = step.within(self.limits().agents, || self.prompt());
         let (result_of, size) = (renderer(&step), self.output_size());
-        let (next, open, repairs) = (open.next, open.clone(), call.repairs().cloned());
+        let (next, open, repairs) = (open.after.next, open.clone(), call.repairs().cloned());
         let render = move |outcome: &Outcome| {
             open.close(result_of(Some(outcome), size).with_repairs(repairs.as_ref()))
         };

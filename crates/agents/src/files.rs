@@ -36,9 +36,24 @@ impl Agent {
         {
             result = ToolResult::stale(stale, &by);
         }
-        let seen = file.as_ref().and_then(sight_of);
-        let touched = file.and_then(to_store);
-        let requests = self.record_result(close(result), touched, next).await?;
+        self.record_accesses(vec![(close(result), file)], next).await
+    }
+
+    /// Commits messages together with what their calls did to files, then updates the agent's
+    /// memory.
+    pub(crate) async fn record_accesses(
+        &mut self,
+        accesses: Vec<(NewMessage, Option<FileUse>)>,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let files = accesses.iter().filter_map(|(_, file)| file.as_ref());
+        let seen: Vec<tools::Sight> = files.filter_map(sight_of).collect();
+        let entry = |(message, file): (NewMessage, Option<FileUse>)| store::LogEntry {
+            message,
+            file: file.and_then(to_store),
+        };
+        let entries = accesses.into_iter().map(entry).collect();
+        let requests = self.record_entries(entries, next).await?;
         seen.into_iter().for_each(|sight| self.memory.note(sight));
         Ok(requests)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, Message, NewMessage};
 use ikigai_protocol::{CommandError, Event, EventKind, QueuedUntil, Reply};
 use ikigai_store::{
-    AppendOutcome, Budget, Ending, FileAccess, Input, Lease, Next, Obligations, Outcome, Refusal,
+    AppendOutcome, Budget, Ending, Input, Lease, LogEntry, Next, Obligations, Outcome, Refusal,
     Requests, Sleep, Spent, StartedWait, Step, StoreError, Wait,
 };
 
@@ -99,19 +99,17 @@ impl Agent {
         Ok(self.log_outcome(recorded))
     }
 
-    /// Appends the result of a call and records its file access, in one commit.
-    pub(crate) async fn record_result(
+    /// Appends messages and records the file accesses of their calls, in one commit.
+    pub(crate) async fn record_entries(
         &mut self,
-        result: NewMessage,
-        touched: Option<FileAccess>,
+        entries: Vec<LogEntry>,
         next: Next,
     ) -> Result<Requests, StoreError> {
         let recorded = self
             .with_retry(|agent| {
                 let (lease, id) = agent.lease_and_id()?;
-                let store = agent.seat.store.clone();
-                let (result, touched) = (result.clone(), touched.clone());
-                Ok(async move { store.append_result(lease, id, result, touched, next).await })
+                let (store, entries) = (agent.seat.store.clone(), entries.clone());
+                Ok(async move { store.append_entries(lease, id, entries, next).await })
             })
             .await?;
         Ok(self.log_outcome(recorded))

@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | [`serve`] | the agents of a process: starting, waking, stopping them | `team.rs`, `task.rs` |
 //! | [`Order`], [`AgentCommand`] | what an agent can be ordered to do | `order.rs`, `turn_orders.rs`, `between_turns.rs` |
-//! | the loop | ask the model, run its calls, ask again | `turn.rs`, `ask.rs`, `response_messages.rs`, `call.rs` |
+//! | the loop | ask the model, run its calls, ask again | `turn.rs`, `ask.rs`, `response_messages.rs`, `call.rs`, `reads.rs` |
 //! | [`ContextSettings`] | making room when a context fills up | `compaction.rs`, `compaction/`, `context_parts.rs` |
 //! | [`Permissions`] | whether a call may run or needs approval | `permission.rs` |
 //! | [`TeamSetup`], [`Seat`] | what agents share, and the lease for writing to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
@@ -25,7 +25,8 @@
 //! # Invariants
 //!
 //! - A call is committed before it runs, and its result right after. What a tool did to the
-//!   database is committed together with its result.
+//!   database is committed together with its result. Calls that only read are committed together
+//!   with their results.
 //! - An incomplete call never runs: calls are taken from complete responses only.
 //! - An agent becomes idle only in a transaction that finds no new mail.
 //! - A process that lost its lease writes nothing more.
@@ -46,6 +47,7 @@ mod call;
 mod compaction;
 mod context_parts;
 mod permission;
+mod reads;
 mod response_messages;
 mod thought;
 mod turn;

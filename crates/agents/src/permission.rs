@@ -13,7 +13,7 @@ use ikigai_tools::{
     ToolResult, Tree, Verdict, interrupted, refusal,
 };
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Toolbox};
 use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, EventKind};
 
 /// What the agents of a process may do, and whether a user can approve more. Shared by all of them.
@@ -157,6 +157,22 @@ impl Agent {
         subject: Subject,
     ) -> Result<Permit, StoreError> {
         self.permit_because(call, prepared, subject, None).await
+    }
+
+    /// The reach of a call that may run without approval; `None` for any other.
+    pub(crate) async fn reach_without_approval(
+        &self,
+        prepared: &Call<Step>,
+        subject: &Subject,
+    ) -> Option<Reach> {
+        let Toolbox { permissions, commands, .. } = self.toolbox();
+        match permissions.judge(prepared.tool(), &subject.facts, commands).await {
+            Verdict::Allow(reach) => Some(reach),
+            Verdict::Ask(question) if permissions.is_granted(prepared.tool(), subject) => {
+                Some(question.reach)
+            }
+            Verdict::Ask(_) | Verdict::Deny(_) => None,
+        }
     }
 
     /// Finds out whether a command may run without a sandbox; `why` says why there is none.

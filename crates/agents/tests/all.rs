@@ -4,6 +4,7 @@
 
 mod custom_tool;
 mod orders;
+mod reads;
 mod support;
 
 use std::fs;

@@ -69,6 +69,10 @@ fn main() {
     bench.calls("bash", "full", alone);
     bench.calls("bash", "work", alone);
     bench.calls("file_read", "work", alone);
+    for (scenario, what) in READS {
+        let reads = Server::start(scenario);
+        bench.row(what, || bench.ikigai(&reads.base_url, &["run", "hi"]));
+    }
     let deltas = Server::start("deltas");
     bench.row("a stream of 5,000 deltas", || bench.ikigai(&deltas.base_url, &["run", "hi"]));
     bench.row("the command that prints 50 MB, alone", || {
@@ -85,6 +89,11 @@ fn main() {
     println!();
     println!("first request, all tools, no AGENTS.md: {} bytes", here.requests()[0].body.len());
 }
+
+const READS: [(&str, &str); 2] = [
+    ("a read", "a turn with one `file_read` call"),
+    ("eight reads", "a turn with eight `file_read` calls in one response"),
+];
 
 /// The server is a process of its own: a child's peak of memory counts what its parent had when it forked.
 struct Server {
@@ -124,6 +133,8 @@ fn serve(scenario: &str) {
         "file_read" => {
             ModelServer::choosing(calling(CALLS, "file_read", json!({"path": "file.txt"})))
         }
+        "a read" => ModelServer::choosing(reading(1)),
+        "eight reads" => ModelServer::choosing(reading(8)),
         "once" => ModelServer::choosing(bash(1, "true")),
         "once after a thought" => {
             let reply = bash(1, "true");
@@ -289,6 +300,17 @@ fn calling(
 ) -> impl Fn(&CapturedRequest) -> Reply + Send + Sync + 'static {
     move |request| match request.results_since_user() {
         done if done < count => Reply::call(&format!("call_{done}"), name, arguments.clone()),
+        _ => Reply::text("Done."),
+    }
+}
+
+/// Asks for so many reads in one response, and then answers.
+fn reading(count: usize) -> impl Fn(&CapturedRequest) -> Reply + Send + Sync + 'static {
+    let ids: Vec<String> = (0..count).map(|number| format!("call_{number}")).collect();
+    move |request| match request.results_since_user() {
+        0 => Reply::calls(
+            ids.iter().map(|id| (id.as_str(), "file_read", json!({"path": "file.txt"}))),
+        ),
         _ => Reply::text("Done."),
     }
 }

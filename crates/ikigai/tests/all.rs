@@ -102,6 +102,7 @@ mod turn_output;
 mod turn_permissions;
 mod turn_prompt;
 mod turn_quirks;
+mod turn_reads;
 mod turn_secrets;
 mod undo;
 

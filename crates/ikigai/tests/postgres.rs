@@ -46,6 +46,8 @@ mod session_roots;
 mod sessions_command;
 #[path = "turn_mail.rs"]
 mod turn_mail;
+#[path = "turn_reads.rs"]
+mod turn_reads;
 
 use ikigai_testkit::Kind;
 

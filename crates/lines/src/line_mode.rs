@@ -201,7 +201,9 @@ impl LineMode {
             }
             EventKind::InputRejected(_) => self.rejected(agent, &changes),
             EventKind::TurnEnded(done) => self.done(agent, done, &changes),
-            EventKind::ContextUsed { .. } | EventKind::ToolOutput { .. } => {}
+            EventKind::ContextUsed { .. }
+            | EventKind::ReadsStarted(_)
+            | EventKind::ToolOutput { .. } => {}
             EventKind::MailHeld
             | EventKind::Warning(_)
             | EventKind::AgentLost(_)

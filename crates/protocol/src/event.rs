@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Message, Summary, ToolCallId};
+use ikigai_conversation::{AgentId, Message, Summary, ToolCall, ToolCallId};
 use serde::Serialize;
 
 use crate::approval::ApprovalRequest;
@@ -46,6 +46,8 @@ pub enum EventKind {
         #[serde(rename = "delay_ms", serialize_with = "as_millis")]
         delay: Duration,
     },
+    /// Calls that only read run at the same time. They reach the log together, when all have ended.
+    ReadsStarted(Vec<ToolCall>),
     /// How full the agent's context is, in tokens.
     ContextUsed {
         /// What the next request takes, partly estimated.

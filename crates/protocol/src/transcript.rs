@@ -104,6 +104,7 @@ impl TranscriptReducer {
             // Front ends show these only while they last.
             EventKind::DatabaseUnavailable(_)
             | EventKind::ContextUsed { .. }
+            | EventKind::ReadsStarted(_)
             | EventKind::ToolOutput { .. } => Vec::new(),
         }
     }

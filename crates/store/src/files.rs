@@ -77,6 +77,15 @@ pub struct Content {
     pub mode: u32,
 }
 
+/// A message, and for the result of a call what the call did to a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogEntry {
+    /// The message.
+    pub message: NewMessage,
+    /// What its call did to a file.
+    pub file: Option<FileAccess>,
+}
+
 /// The agent that has last changed a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedBy {
@@ -89,24 +98,29 @@ pub struct ChangedBy {
 }
 
 impl Store {
-    /// Appends the result of a call together with what the call did to a file, all or nothing.
-    pub async fn append_result(
+    /// Appends messages together with what the calls that they report did to files, all or nothing.
+    pub async fn append_entries(
         &self,
         lease: Lease,
         agent: AgentId,
-        result: NewMessage,
-        touched: Option<FileAccess>,
+        entries: Vec<LogEntry>,
         next: Next,
     ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
-            let message = append(unit, &agent, result)?;
-            match touched {
-                Some(FileAccess::Saw(sight)) => note_sight(unit, &agent, &sight, message.id)?,
-                Some(FileAccess::Changed(change)) => note_change(unit, &agent, change, message.id)?,
-                None => {}
+            let mut messages = Vec::with_capacity(entries.len());
+            for LogEntry { message, file } in entries {
+                let message = append(unit, &agent, message)?;
+                match file {
+                    Some(FileAccess::Saw(sight)) => note_sight(unit, &agent, &sight, message.id)?,
+                    Some(FileAccess::Changed(change)) => {
+                        note_change(unit, &agent, change, message.id)?;
+                    }
+                    None => {}
+                }
+                messages.push(message);
             }
-            next.note_after(unit, &agent, vec![message])
+            next.note_after(unit, &agent, messages)
         })
         .await
     }

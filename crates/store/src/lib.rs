@@ -75,7 +75,9 @@ pub use agents::{Agent, AgentLimits, State, Tokens};
 pub use changes::Changes;
 pub use clock::Clock;
 pub use error::StoreError;
-pub use files::{Change, ChangedBy, Content, FileAccess, SIGHTS, SeenFile, StoredContent};
+pub use files::{
+    Change, ChangedBy, Content, FileAccess, LogEntry, SIGHTS, SeenFile, StoredContent,
+};
 pub use forks::{ForkContext, NewFork};
 pub use leases::Lease;
 pub use log::{AppendOutcome, Input, Next, Requests};

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use ikigai_conversation::{AgentId, Message, NewMessage, SessionId, Summary};
 use ikigai_store::{
-    Change, Content, FileAccess, Next, Process, RootFolder, SeenFile, Session, StoreError,
-    StoredContent, UndoEntry,
+    Change, Content, FileAccess, LogEntry, Next, Process, RootFolder, SeenFile, Session,
+    StoreError, StoredContent, UndoEntry,
 };
 use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
 
@@ -73,12 +73,10 @@ async fn full_session(store: &TestStore) -> SessionId {
         hash: "hash".to_owned(),
         new_folders: 1,
     };
-    let result = NewMessage::user("changed");
-    let touched = Some(FileAccess::Changed(change));
-    store
-        .append_result(one.lease.clone(), one.id.clone(), result, touched, Next::Request)
-        .await
-        .unwrap();
+    let file = Some(FileAccess::Changed(change));
+    let entry = LogEntry { message: NewMessage::user("changed"), file };
+    let (lease, id) = (one.lease.clone(), one.id.clone());
+    store.append_entries(lease, id, vec![entry], Next::Request).await.unwrap();
     let mail = one.send(store, &two.id, "hello").await;
     two.announce(store).await.unwrap().unwrap();
     two.read(store, mail).await;

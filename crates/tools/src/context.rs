@@ -290,6 +290,11 @@ impl Context {
         }
     }
 
+    /// Waits for a future; `None` if the call is interrupted first.
+    pub async fn until_interrupted<F: Future>(&self, work: F) -> Option<F::Output> {
+        self.interrupt.run_until_cancelled(work).await
+    }
+
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupt.is_cancelled()
     }

@@ -97,10 +97,13 @@ impl Activity {
         }
     }
 
-    /// A call starts to run.
+    /// A call starts to run. One that only reads has started before it is in the log.
     pub(crate) fn start_call(&mut self, call: &ToolCall, now: Duration) {
         self.set_phase(Phase::Calls, now);
         if let Activity::Busy { calls, .. } = self {
+            if calls.iter().any(|running| running.id == call.tool_call_id) {
+                return;
+            }
             let (id, summary) = (call.tool_call_id.clone(), CallSummary::of(call));
             calls.push(RunningCall { id, summary, since: now, output: Tail::default() });
         }

@@ -84,7 +84,7 @@ fn output_bytes(update: &Update) -> usize {
         EventKind::TurnEnded(_) => 0,
         EventKind::TurnStarted(_) | EventKind::Retry { .. } | EventKind::ApprovalRequested(_) => 0,
         EventKind::DatabaseUnavailable(_) | EventKind::MailHeld | EventKind::Warning(_) => 0,
-        EventKind::ContextUsed { .. } | EventKind::Compaction(_) => 0,
+        EventKind::ContextUsed { .. } | EventKind::Compaction(_) | EventKind::ReadsStarted(_) => 0,
         EventKind::InputRejected(_) | EventKind::AgentLost(_) | EventKind::EffortRefused(_) => 0,
     }
 }

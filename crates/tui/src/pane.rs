@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ikigai_conversation::{Body, CallSummary, Message};
+use ikigai_conversation::{Body, CallSummary, Message, ToolCall};
 use ikigai_protocol::{
     AgentState, ApprovalRequest, BlockContent, EventKind, NoticeTone, StopReason, TurnEnd,
 };
@@ -109,6 +109,7 @@ impl Pane {
             EventKind::Retry { attempt, reason, delay } => {
                 self.activity.set_phase(Phase::Retry { attempt, reason, at: now + delay }, now);
             }
+            EventKind::ReadsStarted(calls) => self.start_reads(&calls, now),
             EventKind::ContextUsed { used, .. } => self.tokens = Some(used),
             EventKind::Compaction(_) => {}
             EventKind::ToolOutput { call, delta, .. } => self.activity.add_output(&call, &delta),
@@ -182,6 +183,13 @@ impl Pane {
             Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
             Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
             Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
+        }
+    }
+
+    fn start_reads(&mut self, calls: &[ToolCall], now: Duration) {
+        for call in calls {
+            self.last_action = Some(CallSummary::of(call).line());
+            self.activity.start_call(call, now);
         }
     }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use ikigai_conversation::{Log, Message, MessageId, NewMessage, Summary};
-use ikigai_store::{Change, FileAccess, ForkContext, Next, Obligations, State, StoredContent};
+use ikigai_store::{
+    Change, FileAccess, ForkContext, LogEntry, Next, Obligations, State, StoredContent,
+};
 use ikigai_testkit::{PLENTY, TestAgent, TestStore, new_fork, said};
 
 fn summary(up_to: MessageId, kept: Vec<MessageId>) -> NewMessage {
@@ -42,8 +44,9 @@ async fn change(store: &TestStore, agent: &TestAgent, path: &str) {
         new_folders: 0,
     };
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
-    let (result, touched) = (NewMessage::mark(None), Some(FileAccess::Changed(change)));
-    store.append_result(lease, id, result, touched, Next::Tool).await.unwrap();
+    let file = Some(FileAccess::Changed(change));
+    let entry = LogEntry { message: NewMessage::mark(None), file };
+    store.append_entries(lease, id, vec![entry], Next::Tool).await.unwrap();
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use ikigai_conversation::{
     AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Change, ChangeOutcome, ChangedBy, Content, Direction, FileAccess, ForkContext, Location, Next,
-    Outcome, Process, SeenFile, Step, StoreError, StoredContent, Undo, UndoStart,
+    Change, ChangeOutcome, ChangedBy, Content, Direction, FileAccess, ForkContext, Location,
+    LogEntry, Next, Outcome, Process, SeenFile, Step, StoreError, StoredContent, Undo, UndoStart,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
 
@@ -41,7 +41,8 @@ async fn touch(
     touched: FileAccess,
 ) -> Result<MessageId, StoreError> {
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
-    let recorded = store.append_result(lease, id, result(), Some(touched), Next::Tool).await?;
+    let entry = LogEntry { message: result(), file: Some(touched) };
+    let recorded = store.append_entries(lease, id, vec![entry], Next::Tool).await?;
     Ok(recorded.messages[0].id)
 }
 

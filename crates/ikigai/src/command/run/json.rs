@@ -72,7 +72,7 @@ impl Output for JsonLines {
                 Ok(Reader::Listening)
             }
             EventKind::TurnStarted(_) | EventKind::TurnEnded(_) => Ok(Reader::Listening),
-            EventKind::ContextUsed { .. } => Ok(Reader::Listening),
+            EventKind::ContextUsed { .. } | EventKind::ReadsStarted(_) => Ok(Reader::Listening),
             // The decision is printed once it is in the log.
             EventKind::ApprovalRequested(_) => Ok(Reader::Listening),
         }

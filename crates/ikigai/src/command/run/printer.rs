@@ -110,7 +110,7 @@ impl Printer {
                 self.show(&event);
             }
             EventKind::Warning(_) => self.show(&event),
-            EventKind::ContextUsed { .. } => {}
+            EventKind::ContextUsed { .. } | EventKind::ReadsStarted(_) => {}
             EventKind::Compaction(_) => self.show(&event),
         }
     }
@@ -176,7 +176,7 @@ fn belongs_to_turn(kind: &EventKind) -> bool {
         EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => true,
         EventKind::Compaction(_) | EventKind::Warning(_) => true,
         // It does not change what is printed.
-        EventKind::ContextUsed { .. } => false,
+        EventKind::ContextUsed { .. } | EventKind::ReadsStarted(_) => false,
         // These may come after the end of the last turn.
         EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => false,
         EventKind::InputRejected(_) | EventKind::AgentLost(_) => false,

@@ -45,7 +45,7 @@ impl Output for PlainText {
             EventKind::ApprovalRequested(_) | EventKind::AgentLost(_) => {}
             EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => {}
             EventKind::ContextUsed { .. } | EventKind::Compaction(_) | EventKind::Warning(_) => {}
-            EventKind::ToolOutput { .. } => {}
+            EventKind::ToolOutput { .. } | EventKind::ReadsStarted(_) => {}
         }
         self.fold(agent, kind);
         Ok(Reader::Listening)

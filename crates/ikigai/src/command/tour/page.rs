@@ -131,6 +131,7 @@ impl Page {
             | EventKind::Compaction(_)
             | EventKind::Warning(_)
             | EventKind::ContextUsed { .. }
+            | EventKind::ReadsStarted(_)
             | EventKind::ToolOutput { .. }
             | EventKind::ApprovalRequested(_)
             | EventKind::ThinkingDelta(_)

@@ -107,7 +107,8 @@ fn sink(
             EventKind::InputRejected(_) | EventKind::ThinkingDelta(_) => {}
             EventKind::EffortRefused(_) | EventKind::Warning(_) => {}
             EventKind::ContextUsed { .. } | EventKind::Compaction(_) => {}
-            EventKind::ApprovalRequested(_) | EventKind::ToolOutput { .. } => {}
+            EventKind::ReadsStarted(_) | EventKind::ToolOutput { .. } => {}
+            EventKind::ApprovalRequested(_) => {}
         }
     })
 }
