@@ -99,7 +99,10 @@ impl Agent {
             return Ok(RoomOutcome::Unchanged);
         }
         if let Some(named) = fault.named_window() {
-            self.model().facts.add_named_window(named);
+            self.model().facts.update(|facts| {
+                facts.context_window =
+                    Some(facts.context_window.map_or(named, |known| known.min(named)));
+            });
         }
         let used = self.used_tokens();
         let window = self.model().facts.now().context_window;

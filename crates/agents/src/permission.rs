@@ -140,7 +140,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Whether a call may run.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it goes nowhere")]
+#[expect(clippy::large_enum_variant, reason = "a call has one question at a time")]
 pub(crate) enum Permit {
     /// It may, with this reach.
     Granted(Reach),
@@ -204,7 +204,7 @@ impl Agent {
                 Ok(Permit::Granted(question.reach))
             }
             Verdict::Ask(question) if permissions.user == User::Absent => {
-                let reason = Some("nobody is there to be asked".to_owned());
+                let reason = Some("there is no user to ask".to_owned());
                 let answer = NewMessage::approval(call.tool_call_id.clone(), Decision::No, reason);
                 Ok(Permit::Refused(Some(answer), question.refusal()))
             }
@@ -234,8 +234,8 @@ impl Agent {
         let approval = NewMessage::approval(id, decision, reason.clone());
         match decision {
             Decision::No => {
-                let why = reason.map(|reason| format!("the person said no: {reason}"));
-                let why = why.unwrap_or_else(|| "the person said no".to_owned());
+                let why = reason.map(|reason| format!("denied by the user: {reason}"));
+                let why = why.unwrap_or_else(|| "denied by the user".to_owned());
                 return Ok(Permit::Refused(Some(approval), refusal(&why)));
             }
             Decision::Once => {}

@@ -8,10 +8,9 @@ use crate::agent::{Agent, Notify};
 use crate::ask::{Arrived, RequestOutcome};
 use crate::call::CallsEnd;
 use crate::compaction::RoomOutcome;
-use crate::permission::User;
 use crate::response_messages::{ResponseMessages, new_response};
 use crate::thought::Thought;
-use ikigai_protocol::{StopReason, TurnEnd, did_you_mean};
+use ikigai_protocol::{StopReason, TurnEnd};
 
 /// How a turn ended, and whether mail is waiting.
 pub(crate) struct Turn {
@@ -48,9 +47,6 @@ impl Agent {
             if let Some(error) = self.cost_limit_reached().await? {
                 return self.end_by_error(error).await;
             }
-            if with_calls >= self.limits().tool_turns && self.asks_at_tool_limit() {
-                return self.end_at_tool_limit().await;
-            }
             let tool_use = match with_calls < self.limits().tool_turns {
                 true => ToolUse::Auto,
                 false => ToolUse::None,
@@ -70,8 +66,7 @@ impl Agent {
                 return self.answer(response, thought).await;
             }
             with_calls += 1;
-            let limit = self.limits().tool_turns;
-            let limit = (limit == with_calls && !self.asks_at_tool_limit()).then_some(limit);
+            let limit = Some(self.limits().tool_turns).filter(|limit| *limit == with_calls);
             let response = response.with_call_ids_not_in(&self.call_ids());
             let text = response.text.clone();
             let lost = self.lost_attempts;
@@ -159,7 +154,7 @@ impl Agent {
             ModelStop::Complete => (StopReason::Stop, Ending::Answered, None),
             ModelStop::Length => (StopReason::Length, Ending::Answered, None),
             ModelStop::Blocked => {
-                let fault = Fault::new(Category::Blocked, "the model was not let go on");
+                let fault = Fault::new(Category::Blocked, "the model was not allowed to continue");
                 let error = explain(&fault);
                 (StopReason::Error, Ending::Failed(error.clone()), Some(error))
             }
@@ -180,19 +175,6 @@ impl Agent {
         if turn.done.stop != StopReason::Error {
             turn.done.stop = StopReason::ToolLimit;
         }
-        Ok(turn)
-    }
-
-    /// Whether the user is asked to continue at the limit of calls. Nobody may be looking at a child,
-    /// and its parent waits for an answer.
-    fn asks_at_tool_limit(&self) -> bool {
-        self.limits().user == User::Present && self.id().parent().is_none()
-    }
-
-    /// Ends the turn so that the user can continue it.
-    async fn end_at_tool_limit(&mut self) -> Result<Turn, StoreError> {
-        let mut turn = self.end_by_error(tool_limit_reached(self.limits().tool_turns)).await?;
-        turn.done.stop = StopReason::ToolLimit;
         Ok(turn)
     }
 
@@ -217,11 +199,7 @@ impl Agent {
     }
 
     async fn end_by_fault(&mut self, fault: &Fault) -> Result<Turn, StoreError> {
-        let mut error = explain(fault);
-        if fault.category == Category::ModelUnknown {
-            error.push_str(&did_you_mean(&self.model().facts.similar_names().await));
-        }
-        self.end_by_error(error).await
+        self.end_by_error(explain(fault)).await
     }
 
     async fn end_by_budget(&mut self) -> Result<Turn, StoreError> {
@@ -245,17 +223,13 @@ impl Agent {
     }
 }
 
-fn tool_limit_reached(turns: u32) -> String {
-    format!("Tool call limit reached ({turns})")
-}
-
 /// What went wrong, and what the user can do about it.
 fn explain(fault: &Fault) -> String {
     match fault.retry_after.map(|wish| wish.as_secs()) {
         // The client did not wait that long, or waiting did not help.
-        Some(seconds) if seconds > 0 => format!(
-            "{fault} (the server wants to be left alone for {seconds} s: wait, or use another model)"
-        ),
+        Some(seconds) if seconds > 0 => {
+            format!("{fault} (the server asks to wait {seconds} s: wait, or use another model)")
+        }
         Some(_) | None => format!("{fault} ({})", fault.category.advice()),
     }
 }

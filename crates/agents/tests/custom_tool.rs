@@ -125,7 +125,7 @@ async fn in_work_mode_it_needs_approval_of_all_its_arguments() {
     let arguments = |to| format!(r#"{{"to":"{to}","fast":true}}"#);
     let asked = |to| {
         let preview = Preview::Arguments { arguments: arguments(to) };
-        (preview, "it is not known what deploy does".to_owned())
+        (preview, "the effects of deploy are unknown".to_owned())
     };
     assert_eq!(once.previews(), [asked("staging"), asked("production")]);
     assert_eq!(once.requests[1].tool_output("c1").to_string(), DONE);

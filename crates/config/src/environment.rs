@@ -167,8 +167,8 @@ mod tests {
         check(
             "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV",
             "sk-hunter2",
-            "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV: this is not a variable name; \
-             write the name of the variable that holds the key, never the key",
+            "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV: not a variable name; name the variable that \
+                holds the key, never the key itself",
         );
     }
 

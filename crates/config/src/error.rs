@@ -37,11 +37,11 @@ impl ConfigError {
 /// Why a layer could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
-    #[error("{}: there is no such file, but --config names it", escape_path(.path))]
+    #[error("{}: file not found (from --config)", escape_path(.path))]
     NoSuchFile { path: PathBuf },
     #[error("{}: not a regular file", escape_path(.path))]
     NotRegular { path: PathBuf },
-    #[error("{}: larger than 1 MiB, so it is not a configuration file", escape_path(.path))]
+    #[error("{}: larger than 1 MiB, which is too large for a configuration file", escape_path(.path))]
     TooLarge { path: PathBuf },
     #[error("{}:{line}: not UTF-8", escape_path(.path))]
     NotUtf8 { path: PathBuf, line: usize },
@@ -61,8 +61,8 @@ pub(crate) enum Problem {
 /// There is no folder for the database: no address is set, and no home directory is known.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "there is no folder for the database, because neither XDG_DATA_HOME nor HOME names a folder: \
-     set one of them, or choose a path with --db sqlite://PATH"
+    "no folder for the database: set XDG_DATA_HOME or HOME, or choose a path with --db \
+        sqlite://PATH"
 )]
 pub struct NoDatabase;
 
@@ -78,8 +78,8 @@ pub(crate) enum Fault {
     #[error("{}: {wrong}", .origin.with_key(.key))]
     Value { origin: Origin, key: String, wrong: Box<ValueError> },
     #[error(
-        "{origin}: {key} cannot be set in a project's file, which comes with a clone and is not \
-         trusted; set it in {user_file}"
+        "{origin}: {key} cannot be set in a project's file, which is not trusted; set it in \
+            {user_file}"
     )]
     Untrusted { origin: Origin, key: String, user_file: String },
 }
@@ -94,7 +94,7 @@ impl Fault {
 /// What is wrong with a value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ValueError {
-    #[error("{found} is given, but {wanted} is needed")]
+    #[error("expected {wanted}, found {found}")]
     Type { found: &'static str, wanted: String },
     #[error("the value is not UTF-8")]
     NotUtf8,
@@ -113,15 +113,9 @@ pub(crate) enum ValueError {
     #[error("'{shown}' is not an absolute path: it must start with / or ~/")]
     NoFullPath { shown: String },
     /// The value is not shown, because it may be the key itself.
-    #[error(
-        "this is not a variable name; write the name of the variable that holds the key, \
-         never the key"
-    )]
+    #[error("not a variable name; name the variable that holds the key, never the key itself")]
     NoVariableName,
-    #[error(
-        "variables that start with IKIGAI_ are settings, \
-         use another name for the key's"
-    )]
+    #[error("variables that start with IKIGAI_ are settings; use another variable for the key")]
     ReservedVariableName,
     #[error("'{masked}' is not allowed: {why}")]
     Url { masked: String, why: &'static str },
@@ -129,39 +123,38 @@ pub(crate) enum ValueError {
         "'{shown}' is not a valid provider name: use lower-case letters, digits and single '-' or '_'"
     )]
     NoProviderName { shown: String },
-    #[error("a provider that is not built in needs a base_url, the address of its server")]
+    #[error("a provider that is not built in needs a base_url")]
     NoBaseUrl,
     #[error("'{shown}' is not a model: write provider/name")]
     NoModel { shown: String },
     #[error("'{shown}' is not a provider{} (known: {known})", did_you_mean(.suggestion))]
     UnknownProvider { shown: String, suggestion: Option<String>, known: String },
     #[error(
-        "it is not clear whose model '{shown}' is, write provider/{shown}; \
-         known providers are {known}"
+        "the provider of '{shown}' is not clear: write provider/{shown} (known providers: {known})"
     )]
     UnclearProvider { shown: String, known: String },
-    #[error("input and output are both needed: together they are the price of the model")]
+    #[error("set both input and output, the prices of the model")]
     IncompletePrice,
-    #[error("rules cannot be set here, write them as [[rules]] in the user's file")]
+    #[error("rules cannot be set here; add them as [[rules]] to the user's file")]
     RulesBelongInAFile,
     #[error("{field}: {wrong}")]
     RuleField { field: &'static str, wrong: Box<ValueError> },
     #[error("'{shown}' is not a valid pattern: {why}")]
     NoPattern { shown: String, why: String },
-    #[error("'network' is only for bash, {tool} can have allow or trust")]
+    #[error("'network' is only for bash; for {tool}, use allow or trust")]
     NoNetwork { tool: String },
     #[error("unknown field '{shown}', a rule has tool, match and decision")]
     UnknownRuleField { shown: String },
     #[error("{field} is missing, a rule has tool, match and decision")]
     MissingRuleField { field: &'static str },
     #[error(
-        "a project may only lower this limit ({limit} from {origin}), not raise it to {given}; \
-         set it in {user_file}"
+        "a project can only lower this limit ({limit}, set by {origin}), not raise it to \
+            {given}; set it in {user_file}"
     )]
     Raised { limit: String, origin: Origin, given: String, user_file: String },
     #[error(
-        "a project may only narrow this list, and '{tool}' is not in it (set by {origin}); \
-         set it in {user_file}"
+        "a project can only narrow this list, and '{tool}' is not in it (set by {origin}); set \
+            it in {user_file}"
     )]
     Widened { tool: String, origin: Origin, user_file: String },
 }

@@ -172,7 +172,7 @@ mod tests {
             ),
             (
                 "models.'openai/x'.cached = 1",
-                "USER:1: models.\"openai/x\": input and output are both needed: together they are the price of the model",
+                "USER:1: models.\"openai/x\": set both input and output, the prices of the model",
             ),
             (
                 "models.'openai/x'.input = -1",
@@ -190,14 +190,13 @@ mod tests {
             world().user(user).refused(expected);
         }
         world().project("models.'openai/x'.input = 0").refused(
-            "PROJECT:1: models.\"openai/x\".input cannot be set in a project's file, which comes with a clone and is not \
-             trusted; set it in USER",
+            "PROJECT:1: models.\"openai/x\".input cannot be set in a project's file, which is not trusted; set it in USER",
         );
     }
 
     #[test]
     fn a_project_may_only_lower_what_may_be_spent() {
-        let raised = "PROJECT:1: max_cost: a project may only lower this limit (2.00 from USER:1), not raise it to 2.01; set it in USER";
+        let raised = "PROJECT:1: max_cost: a project can only lower this limit (2.00, set by USER:1), not raise it to 2.01; set it in USER";
         world().user("max_cost = 2").project("max_cost = 2.01").refused(raised);
         world()
             .user("max_cost = 2")

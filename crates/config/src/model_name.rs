@@ -133,14 +133,16 @@ mod tests {
         check(
             "llama3",
             &[],
-            Err("it is not clear whose model 'llama3' is, write provider/llama3; \
-                 known providers are openai, anthropic, google"),
+            Err(
+                "the provider of 'llama3' is not clear: write provider/llama3 (known providers: openai, anthropic, google)",
+            ),
         );
         check(
             "llama3",
             &["local", "openai"],
-            Err("it is not clear whose model 'llama3' is, write provider/llama3; \
-                 known providers are openai, anthropic, google, local"),
+            Err(
+                "the provider of 'llama3' is not clear: write provider/llama3 (known providers: openai, anthropic, google, local)",
+            ),
         );
     }
 

@@ -163,8 +163,7 @@ mod tests {
             ("history_size = 1", 1, "history_size"),
         ] {
             let expected = format!(
-                "PROJECT:{line}: {key} cannot be set in a project's file, which comes with a clone and is not \
-                 trusted; set it in USER"
+                "PROJECT:{line}: {key} cannot be set in a project's file, which is not trusted; set it in USER"
             );
             check("", text, &expected);
             world().project(text).refused(&expected);
@@ -174,8 +173,7 @@ mod tests {
     #[test]
     fn without_a_folder_for_the_users_file_its_name_is_shown() {
         world().without_variable("HOME").project("mode = 'full'").refused(
-            "PROJECT:1: mode cannot be set in a project's file, which comes with a clone and is not trusted; \
-             set it in $XDG_CONFIG_HOME/ikigai/config.toml",
+            "PROJECT:1: mode cannot be set in a project's file, which is not trusted; set it in $XDG_CONFIG_HOME/ikigai/config.toml",
         );
     }
 
@@ -192,7 +190,7 @@ mod tests {
     #[test]
     fn a_limit_may_be_lowered_and_not_raised() {
         for (key, default) in [
-            ("max_tool_turns", 300),
+            ("max_tool_turns", 50),
             ("max_output_size", 51_200),
             ("max_requests", 300),
             ("max_agents", 20),
@@ -208,14 +206,14 @@ mod tests {
                 "",
                 &format!("\n\n{key} = {higher}"),
                 &format!(
-                    "PROJECT:3: {key}: a project may only lower this limit ({default} from default), not raise it to {higher}; set it in USER"
+                    "PROJECT:3: {key}: a project can only lower this limit ({default}, set by default), not raise it to {higher}; set it in USER"
                 ),
             );
         }
         check(
             "\nmax_agents = 10",
             "max_agents = 15",
-            "PROJECT:1: max_agents: a project may only lower this limit (10 from USER:2), not raise it to 15; set it in USER",
+            "PROJECT:1: max_agents: a project can only lower this limit (10, set by USER:2), not raise it to 15; set it in USER",
         );
         world()
             .user("max_agents = 100")
@@ -235,12 +233,12 @@ mod tests {
         check(
             "tools.enabled = ['core']",
             "tools.enabled = ['core', 'file_edit']",
-            "PROJECT:1: tools.enabled: a project may only narrow this list, and 'file_edit' is not in it (set by USER:1); set it in USER",
+            "PROJECT:1: tools.enabled: a project can only narrow this list, and 'file_edit' is not in it (set by USER:1); set it in USER",
         );
         check(
             "tools.enabled = ['glob', 'grep']",
             "tools.enabled = ['core']",
-            "PROJECT:1: tools.enabled: a project may only narrow this list, and 'file_read' is not in it (set by USER:1); set it in USER",
+            "PROJECT:1: tools.enabled: a project can only narrow this list, and 'file_read' is not in it (set by USER:1); set it in USER",
         );
     }
 

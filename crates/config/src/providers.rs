@@ -1,6 +1,6 @@
 //! Providers: the built-in ones, and the rules for those that a user adds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use crate::error::{ConfigError, Fault, ValueError, all_or_faults};
@@ -123,15 +123,29 @@ pub(crate) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString
     })
 }
 
-/// The first provider whose address the user has set: a private server may not need a key.
-pub(crate) fn first_with_own_address(layers: &Layers) -> Option<String> {
-    names(layers).into_iter().find(|name| has_own_address(layers, name))
+/// The key variables that are set and not empty.
+pub(crate) fn keys_present(
+    layers: &Layers,
+    variables: &BTreeMap<OsString, OsString>,
+) -> BTreeSet<OsString> {
+    let is_set = |name: &OsString| variables.get(name).is_some_and(|value| !value.is_empty());
+    key_variables(layers).into_iter().filter(is_set).collect()
 }
 
-/// Whether the user has set the address of a provider.
-pub(crate) fn has_own_address(layers: &Layers, provider: &str) -> bool {
-    let address = layers.holding(&key(provider, "base_url"));
-    address.is_some_and(|entry| entry.origin != Origin::Default)
+/// The first provider whose key is set.
+pub(crate) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>) -> Option<String> {
+    names(layers).into_iter().find(|name| {
+        let variable = text(layers.value(&key(name, "api_key_env")));
+        variable.is_some_and(|variable| keys_present.contains(&OsString::from(variable)))
+    })
+}
+
+/// The first provider whose address the user has set: a private server may not need a key.
+pub(crate) fn first_with_own_address(layers: &Layers) -> Option<String> {
+    names(layers).into_iter().find(|name| {
+        let address = layers.holding(&key(name, "base_url"));
+        address.is_some_and(|entry| entry.origin != Origin::Default)
+    })
 }
 
 /// Checks the provider's name in a key, if there is one: it stands before a model and `/`, and with
@@ -186,11 +200,11 @@ mod tests {
             "providers.local.base_url = \"http://localhost:11434/v1\" # ~/.config/ikigai/config.toml:2",
             "# providers.local.api_key_env is not set: no key is sent",
         ]);
-        world().user("\n[providers.local]\nkind = 'anthropic'").refused(
-            "USER:3: providers.local: a provider that is not built in needs a base_url, the address of its server",
-        );
+        world()
+            .user("\n[providers.local]\nkind = 'anthropic'")
+            .refused("USER:3: providers.local: a provider that is not built in needs a base_url");
         world().variable("IKIGAI_PROVIDERS__LOCAL__KIND", "google").refused(
-            "IKIGAI_PROVIDERS__LOCAL__KIND: a provider that is not built in needs a base_url, the address of its server",
+            "IKIGAI_PROVIDERS__LOCAL__KIND: a provider that is not built in needs a base_url",
         );
         world().user("providers.openai.kind = 'gemini'").refused(
             "USER:1: providers.openai.kind: 'gemini' is not allowed: use one of openai, openai-responses, anthropic, google",
@@ -225,13 +239,13 @@ mod tests {
     fn a_key_in_place_of_its_variable_is_not_shown() {
         for key in ["sk-hunter2", "hunter 2", "2hunter", "", "hünter"] {
             world().user(&format!("providers.openai.api_key_env = '{key}'")).refused(
-                "USER:1: providers.openai.api_key_env: this is not a variable name; \
-                 write the name of the variable that holds the key, never the key",
+                "USER:1: providers.openai.api_key_env: not a variable name; name the variable \
+                    that holds the key, never the key itself",
             );
         }
         world().user("providers.openai.api_key_env = 'IKIGAI_KEY'").refused(
-            "USER:1: providers.openai.api_key_env: variables that start with IKIGAI_ are settings, \
-             use another name for the key's",
+            "USER:1: providers.openai.api_key_env: variables that start with IKIGAI_ are \
+                settings; use another variable for the key",
         );
         world().user("providers.openai.api_key_env = '_my_Key2'").shows(&[
             "providers.openai.api_key_env = \"_my_Key2\" # ~/.config/ikigai/config.toml:1; not set",
@@ -245,8 +259,7 @@ mod tests {
             .flag("--model", "model", "gpt-5")
             .refused("USER:2: model: 'opnai' is not a provider; did you mean 'openai'? (known: openai, anthropic, google)");
         world().flag("--model", "model", "llama3").refused(
-            "--model: it is not clear whose model 'llama3' is, write provider/llama3; \
-             known providers are openai, anthropic, google",
+            "--model: the provider of 'llama3' is not clear: write provider/llama3 (known providers: openai, anthropic, google)",
         );
         world()
             .user("providers.local.base_url = 'http://h'")

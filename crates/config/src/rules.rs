@@ -133,11 +133,11 @@ mod tests {
         );
         check(
             "[[rules]]\ntool = 'file_read'\nmatch = '*'\ndecision = 'network'",
-            "USER:4: rules: decision: 'network' is only for bash, file_read can have allow or trust",
+            "USER:4: rules: decision: 'network' is only for bash; for file_read, use allow or trust",
         );
         check(
             "rules = [\n  { tool = 'bash', match = 5, decision = 'ask' },\n]",
-            "USER:2: rules: match: a whole number is given, but a string is needed",
+            "USER:2: rules: match: expected a string, found a whole number",
         );
     }
 
@@ -153,27 +153,27 @@ mod tests {
         );
         check(
             "[[rules]]\ntool = 'bash'\nmatch = 'a; b'\ndecision = 'deny'",
-            "USER:3: rules: match: 'a; b' is not a valid pattern: commands are judged part by part, write a \
-             rule for each part",
+            "USER:3: rules: match: 'a; b' is not a valid pattern: commands are judged part by \
+                part; write a rule for each part",
         );
         check(
             "rules = 'ask'",
-            "USER:1: rules: a string is given, but a list of tables [[rules]] is needed",
+            "USER:1: rules: expected a list of tables [[rules]], found a string",
         );
         check(
             "rules = [\n'ask']",
-            "USER:2: rules: a string is given, but a list of tables [[rules]] is needed",
+            "USER:2: rules: expected a list of tables [[rules]], found a string",
         );
         check(
             "[rules]\ntool = 'bash'",
-            "USER:1: rules: a table is given, but a list of tables [[rules]] is needed",
+            "USER:1: rules: expected a list of tables [[rules]], found a table",
         );
     }
 
     #[test]
     fn rules_can_only_be_set_in_a_file() {
         world().variable("IKIGAI_RULES", "bash").refused(
-            "IKIGAI_RULES: rules cannot be set here, write them as [[rules]] in the user's file",
+            "IKIGAI_RULES: rules cannot be set here; add them as [[rules]] to the user's file",
         );
     }
 }

@@ -53,11 +53,11 @@ impl fmt::Debug for SecretUrl {
     }
 }
 
-const ENCODE: &str = "its parts are not clear; \
-    write / ? # @ : in a name or password as %2F %3F %23 %40 %3A";
+const ENCODE: &str = "it is ambiguous: write / ? # @ : in a user name or password as %2F %3F %23 \
+    %40 %3A";
 
-const TLS: &str = "TLS is required for another machine; leave out sslmode \
-    or use require, verify-ca or verify-full";
+const TLS: &str = "connections to another machine need TLS: remove sslmode, or use require, \
+    verify-ca or verify-full";
 
 /// Parses the address of a provider's server, without a slash at the end.
 pub(crate) fn parse_base_url(text: &str) -> Result<Value, ValueError> {

@@ -1,13 +1,12 @@
 //! The merged settings: loading and reading them.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::credentials::Credentials;
 use crate::error::{ConfigError, NoDatabase, Problem, all_or_faults};
 use crate::file::{ConfigFile, Document};
 use crate::folders::Folders;
-use crate::keys::Keys;
 use crate::layers::{Entry, Layers};
 use crate::model_facts::{self, ConfiguredFacts};
 use crate::model_settings::{self, ModelError, ModelSettings};
@@ -28,7 +27,8 @@ pub struct Settings {
     pub(crate) user_file: ConfigFile,
     pub(crate) project_file: ConfigFile,
     enabled_tools: Option<Vec<String>>,
-    pub(crate) keys: Keys,
+    /// The key variables that are set and not empty; never their values.
+    pub(crate) keys_present: BTreeSet<OsString>,
     pub(crate) folders: Folders,
 }
 
@@ -63,9 +63,8 @@ impl Settings {
         model_facts::check(&layers)?;
 
         let enabled_tools = tools.enabled(&layers);
-        let stored = Credentials::read(folders.credentials_file())?;
-        let keys = Keys::find(&layers, variables, stored);
-        Ok(Settings { layers, user_file, project_file, enabled_tools, keys, folders })
+        let keys_present = providers::keys_present(&layers, variables);
+        Ok(Settings { layers, user_file, project_file, enabled_tools, keys_present, folders })
     }
 
     /// A text with a default, such as `mode`.
@@ -142,7 +141,7 @@ impl Settings {
     /// # Errors
     /// There is none, or it cannot be reached safely.
     pub fn model(&self) -> Result<ModelSettings, ModelError> {
-        model_settings::choose(&self.layers, &self.keys)
+        model_settings::choose(&self.layers, &self.keys_present)
     }
 
     /// An amount that may be spent, in micro-dollars, such as `max_cost`. `None` means any.
@@ -173,39 +172,11 @@ impl Settings {
     /// The name is not a model's, or the model cannot be reached safely. The text says what to do.
     pub fn model_named(&self, name: &str) -> Result<ModelSettings, String> {
         let label = model_name::named(&self.layers, name)?;
-        model_settings::named(&self.layers, &self.keys, &label).map_err(|error| error.to_string())
+        model_settings::named(&self.layers, &self.keys_present, &label)
+            .map_err(|error| error.to_string())
     }
 
-    /// Whether the model was chosen by a flag.
-    pub fn is_model_a_flag(&self) -> bool {
-        let model = self.layers.holding("model");
-        model.is_some_and(|entry| matches!(entry.origin, Origin::Flag(_)))
-    }
-
-    /// The servers that can be asked for their models: those with a key, and those whose address the
-    /// user has set. Their models have no names.
-    pub fn connected_providers(&self) -> Vec<ModelSettings> {
-        model_settings::connected(&self.layers, &self.keys)
-    }
-
-    /// The variable for the key of a provider, if there is one, and whether it is set.
-    pub fn key_variable(&self, provider: &str) -> Option<(String, bool)> {
-        let variable =
-            providers::text(self.layers.value(&providers::key(provider, "api_key_env")))?;
-        Some((variable.to_owned(), self.keys.is_set(OsStr::new(variable))))
-    }
-
-    /// The names of all providers.
-    pub fn providers(&self) -> Vec<String> {
-        providers::names(&self.layers)
-    }
-
-    /// The stored keys.
-    pub fn credentials(&self) -> &Credentials {
-        &self.keys.stored
-    }
-
-    /// The model of a provider for a user who has its key: the configured one if it
+    /// The model of a built-in provider for a user who has pasted its key: the configured one if it
     /// belongs to this provider, or the provider's default model.
     ///
     /// # Errors
@@ -248,7 +219,7 @@ impl Settings {
     /// The key variables, and whether each is set.
     pub fn key_variables(&self) -> impl Iterator<Item = (String, bool)> {
         providers::key_variables(&self.layers).into_iter().map(|name| {
-            let is_set = self.keys.is_set(&name);
+            let is_set = self.keys_present.contains(&name);
             (name.to_string_lossy().into_owned(), is_set)
         })
     }
@@ -320,12 +291,11 @@ mod tests {
         world.shows(&["max_agents = 11 # ROOT/repo/src/other.toml:1", "max_depth = 4 # default"]);
         let world = world.project("mode = 'full'");
         world.refused(
-            "PROJECT:1: mode cannot be set in a project's file, which comes with a clone and is not trusted; \
-             set it in ROOT/repo/src/other.toml",
+            "PROJECT:1: mode cannot be set in a project's file, which is not trusted; set it in ROOT/repo/src/other.toml",
         );
         world
             .config_flag("none.toml")
-            .refused("ROOT/repo/src/none.toml: there is no such file, but --config names it");
+            .refused("ROOT/repo/src/none.toml: file not found (from --config)");
     }
 
     #[test]

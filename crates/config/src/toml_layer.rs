@@ -211,42 +211,36 @@ mod tests {
         );
         check(
             "max_agents = '5'",
-            "USER:1: max_agents: a string is given, but a whole number from 1 to 10000 is needed",
+            "USER:1: max_agents: expected a whole number from 1 to 10000, found a string",
         );
         check(
             "max_agents = 5.5",
-            "USER:1: max_agents: a number with a fraction is given, but a whole number from 1 to 10000 is needed",
+            "USER:1: max_agents: expected a whole number from 1 to 10000, found a number with a fraction",
         );
         check(
             "max_agents.x = 5",
-            "USER:1: max_agents: a table is given, but a whole number from 1 to 10000 is needed",
+            "USER:1: max_agents: expected a whole number from 1 to 10000, found a table",
         );
         check("mode = 'wrok'", "USER:1: mode: 'wrok' is not allowed: use one of read, work, full");
-        check(
-            "mode = true",
-            "USER:1: mode: true or false is given, but one of read, work, full is needed",
-        );
+        check("mode = true", "USER:1: mode: expected one of read, work, full, found true or false");
         check(
             "mail.notify = 'never'",
             "USER:1: mail.notify: 'never' is not allowed: use one of idle, boundary",
         );
         check(
             "sandbox.network = 'yes'",
-            "USER:1: sandbox.network: a string is given, but true or false is needed",
+            "USER:1: sandbox.network: expected true or false, found a string",
         );
         check(
             "sandbox.read = '/a'",
-            "USER:1: sandbox.read: a string is given, but a list of strings is needed",
+            "USER:1: sandbox.read: expected a list of strings, found a string",
         );
         check(
             "sandbox.write = ['a/b']",
             "USER:1: sandbox.write: 'a/b' is not an absolute path: it must start with / or ~/",
         );
-        check("model = 5", "USER:1: model: a whole number is given, but a string is needed");
-        check(
-            "model = 1979-05-27",
-            "USER:1: model: a date or time is given, but a string is needed",
-        );
+        check("model = 5", "USER:1: model: expected a string, found a whole number");
+        check("model = 1979-05-27", "USER:1: model: expected a string, found a date or time");
         check(
             "mail = 5",
             "USER:1: mail is a table of settings, not a value ('ikigai config' lists all settings)",
@@ -297,7 +291,7 @@ mod tests {
         );
         check(
             "tools.enabled = [\n  'core',\n  # more\n  5,\n]",
-            "USER:4: tools.enabled: a whole number is given, but a list of strings is needed",
+            "USER:4: tools.enabled: expected a list of strings, found a whole number",
         );
         check(
             "model = 'gpt-5'\r\n\r\nmax_depth = 0\r\n",

@@ -35,8 +35,8 @@ fn require_unreachable_by_agents(environment: &Environment, file: &Path) -> anyh
         let real = Lookup::of(&root).end;
         if let Some(folder) = lookup.folders.iter().rfind(|folder| folder.starts_with(&real)) {
             anyhow::bail!(
-                "Cannot open the database {}: agents can write to {} and could change it unnoticed; move it out of {}, \
-                 or choose another path with --db sqlite://PATH",
+                "Cannot open the database {}: agents can write to {} and could change it \
+                    unnoticed. Move it out of {}, or choose another path with --db sqlite://PATH",
                 file.display(),
                 folder.display(),
                 root.display()

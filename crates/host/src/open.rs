@@ -166,7 +166,7 @@ impl AgentSlot {
             Ok(None) if !store.dead_among(session, vec![first.clone()]).await?.is_empty() => "dead",
             found => found.map(|_| "run by another process")?,
         };
-        Ok(Some(format!("agent {first} is {why}, so this is agent {agent}")))
+        Ok(Some(format!("agent {first} is {why}, so you talk to agent {agent}")))
     }
 
     /// What the user should know about the claim, if anything.
@@ -252,7 +252,6 @@ impl AgentSlot {
         Limits {
             budget: settings::budget(settings),
             tool_turns: settings.number("max_tool_turns"),
-            user: self.options.user,
             notify: settings::notify(settings),
             free_agents: self.options.free_agents,
             agents: settings::agent_limits(settings),

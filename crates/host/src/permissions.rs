@@ -53,8 +53,8 @@ fn require_stable_paths(own: &[PathBuf], sandbox: &Sandbox) -> anyhow::Result<()
     for place in own {
         if let Some(link) = Lookup::of(place).links.into_iter().find(can_be_replaced) {
             anyhow::bail!(
-                "Commands could replace the link {}, which leads to {} of ikigai's own: start ikigai in another folder, or put \
-                 what it leads to in its place",
+                "Commands could replace the link {}, which points to {}, a folder of ikigai's: \
+                    start ikigai in another folder, or replace the link with the folder itself",
                 link.display(),
                 place.display()
             );

@@ -35,7 +35,7 @@ pub async fn find_session(store: &Store, named: &str) -> anyhow::Result<SessionI
     match (matching.next(), matching.next()) {
         (Some(id), None) if !named.is_empty() => Ok(id),
         (Some(_), Some(_)) => anyhow::bail!(
-            "more than one session begins with '{named}': 'ikigai sessions' lists them"
+            "more than one session starts with '{named}': 'ikigai sessions' lists them"
         ),
         _ => anyhow::bail!("Session {named} not found: 'ikigai sessions' lists them"),
     }
@@ -121,7 +121,7 @@ pub fn parse_agent(named: &str) -> anyhow::Result<AgentId> {
     let slashed = format!("{}/", named.trim_end_matches('/'));
     AgentId::parse(&slashed).map_err(|_| {
         anyhow::anyhow!(
-            "'{named}' is no agent: they are called 0/, 1/, 0/2/ …; 'ikigai agents' lists them"
+            "'{named}' is not an agent ID such as 0/, 1/ or 0/2/; 'ikigai agents' lists the agents"
         )
     })
 }

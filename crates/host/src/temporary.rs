@@ -106,7 +106,8 @@ fn first_place<T>(
     }
     why_not.dedup();
     anyhow::bail!(
-        "there is no folder for temporary files outside of what agents can write ({}): set TMPDIR to one, or start ikigai in the folder of your project",
+        "no folder for temporary files outside the working tree ({}): set TMPDIR to another \
+            folder, or start ikigai in your project's folder",
         why_not.join("; ")
     )
 }
@@ -149,7 +150,7 @@ fn own_folder(place: &Path) -> anyhow::Result<PathBuf> {
     let found = fs::symlink_metadata(&path)?;
     anyhow::ensure!(
         found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0,
-        "{} is not a folder of yours alone: remove it, or set TMPDIR to another place",
+        "{} is accessible to other users: remove it, or set TMPDIR to another folder",
         path.display()
     );
     Ok(path.canonicalize()?)
@@ -209,6 +210,6 @@ mod tests {
         let Err(error) = TemporaryFolder::open(place.path(), "x", OnLastExit::Remove) else {
             panic!("it was taken");
         };
-        assert!(error.to_string().contains("is not a folder of yours alone"), "{error}");
+        assert!(error.to_string().contains("is accessible to other users"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use ikigai_protocol::UsageBy;
 
-/// A terminal coding agent in which agents are like processes and talk by mail.
+/// A terminal coding agent whose agents work in parallel and talk by mail that is never lost.
 #[derive(Parser)]
 #[command(
     name = "ikigai",
@@ -17,7 +17,7 @@ use ikigai_protocol::UsageBy;
     after_help = EXAMPLES
 )]
 pub(crate) struct Cli {
-    /// Without one, ikigai opens on the terminal.
+    /// Without one, ikigai opens the full screen.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     #[command(flatten)]
@@ -30,7 +30,7 @@ impl Cli {
         let cli = Cli::parse();
         if cli.options.new && cli.command.as_ref().is_some_and(Command::needs_existing_session) {
             let wrong =
-                "--new cannot be used with this command: a new session would have nothing for it";
+                "--new cannot be used with this command, which works on an existing session";
             Cli::command().error(ErrorKind::ArgumentConflict, wrong).exit();
         }
         cli
@@ -39,19 +39,19 @@ impl Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  ikigai                                         talk to an agent here
-  ikigai run 'fix the failing test'              one turn, the answer on stdout
-  ikigai run -c 'now commit it'                  go on with the newest session
-  ikigai tour                                    a walk through ikigai; needs no key
-  ikigai tools                                   what a model can do here
-  ikigai tool grep '{\"pattern\":\"TODO\"}'          one call, its result as JSON
-  ikigai mail send 1/ 'please review main.rs'    mail to an agent
-  ikigai config                                  all settings, their sources
+  ikigai                                         Start in the current directory
+  ikigai -c                                      Continue the latest session
+  ikigai run 'fix the failing test'              Run one task and print the answer
+  ikigai run -c 'now commit it'                  Continue the latest session with a task
+  ikigai tour                                    Take a tour; needs no key
+  ikigai tool grep '{\"pattern\":\"TODO\"}'          Run one tool call and print its JSON
+  ikigai mail send 1/ 'please review main.rs'    Send mail to an agent
+  ikigai config                                  Show all settings and their sources
 
-A directory has its session, made when it is first needed. You act as its agent
-0/ unless --agent names another.
+Each directory has its own sessions. Commands act on the latest one, as its agent 0/
+unless --agent selects another.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.";
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.";
 
 /// Options before or after the command. A URL may contain a password, hence no `Debug`.
 #[derive(Args)]
@@ -66,63 +66,63 @@ pub(crate) struct Options {
     /// Use the database at URL (sqlite://PATH or postgres://…)
     #[arg(long, value_name = "URL", global = true)]
     pub(crate) db: Option<String>,
-    /// Go on with the newest session of the directory
+    /// Continue the latest session of the directory
     #[arg(short = 'c', long = "continue", global = true)]
     pub(crate) continues: bool,
-    /// Use the session ID (or its beginning) instead of the newest one of the directory
+    /// Use the session ID, or a prefix of one, instead of the latest of the directory
     #[arg(long, value_name = "ID", global = true, conflicts_with = "continues")]
     pub(crate) session: Option<String>,
     /// Start a new session even if one is running
     #[arg(long, global = true, conflicts_with_all = ["continues", "session"])]
     pub(crate) new: bool,
-    /// Act as the agent ID, 0/ by default
+    /// Act as agent ID [default: 0/]
     #[arg(long, value_name = "ID", global = true)]
     pub(crate) agent: Option<String>,
-    /// Use the model NAME, as provider/name
+    /// Use the model NAME (provider/name)
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) model: Option<String>,
-    /// What agents may touch: read, work or full
+    /// Set what agents may touch: read, work or full
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) mode: Option<String>,
-    /// Let models think: off, low, medium or high
+    /// Set how long models think: off, low, medium or high
     #[arg(long, value_name = "EFFORT", global = true)]
     pub(crate) effort: Option<String>,
-    /// Count DIR to the working tree, too; may be repeated
+    /// Add DIR to the working tree; can be repeated
     #[arg(long, value_name = "DIR", global = true, value_hint = ValueHint::DirPath)]
     pub(crate) add_dir: Vec<PathBuf>,
-    /// Trace what happens into a file: error, warn, info, debug or trace
+    /// Write a trace file at LEVEL: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", global = true)]
     pub(crate) log: Option<tracing::Level>,
-    /// Talk line by line instead of on the full screen
+    /// Use line mode instead of the full screen
     #[arg(long, global = true)]
     pub(crate) plain: bool,
-    /// Capture the mouse: the wheel scrolls, and selecting needs Shift
+    /// Capture the mouse; selecting text then needs Shift
     #[arg(long, global = true)]
     pub(crate) mouse: bool,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Give an agent one task and print its answer
+    /// Run one task and print the answer
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
-    /// Walk through ikigai with a scripted model; needs no key
+    /// Take a tour with a scripted model; needs no key
     Tour,
-    /// List the tools that a model is offered
+    /// List the tools that models are offered
     Tools(ToolsArguments),
     /// Run one tool call and print its result as JSON
     #[command(after_help = TOOL_EXAMPLES)]
     Tool(ToolArguments),
-    /// Look into an agent's mailbox, read and send
+    /// Read and send mail
     Mail(MailArguments),
-    /// List the agents of the session, or add one
+    /// List the agents of a session, or add one
     Agents(AgentsArguments),
-    /// List the sessions, delete one, or copy one to another database
+    /// List, delete or copy sessions
     Sessions(SessionsArguments),
-    /// Take back what your newest message set going, in files; commands are not undone
+    /// Undo file changes from your last message
     #[command(after_help = UNDO_EXAMPLES)]
     Undo(UndoArguments),
-    /// List what commands put where other programs would run or believe it, or put one back
+    /// List files that were moved out of protected paths, or put one back
     #[command(after_help = QUARANTINE_EXAMPLES)]
     Quarantine(QuarantineArguments),
     /// Print an agent's log
@@ -130,20 +130,14 @@ pub(crate) enum Command {
     /// Show what requests to models used and cost
     #[command(after_help = USAGE_EXAMPLES)]
     Usage(UsageArguments),
-    /// Store, list or remove keys of providers
-    #[command(after_help = AUTH_EXAMPLES)]
-    Auth(AuthArguments),
-    /// List the models of your providers, with their limits and prices
-    #[command(after_help = MODELS_EXAMPLES)]
-    Models(ModelsArguments),
-    /// Check what ikigai needs, and say what to do about it
+    /// Check the setup and suggest fixes
     Doctor,
-    /// Show every setting, its value and where it came from
+    /// Show every setting with its value and source
     Config,
     /// Print a completion script for a shell
     #[command(after_help = COMPLETION_EXAMPLES)]
     Completions {
-        /// The shell that will read it
+        /// The shell to complete for
         shell: Shell,
     },
     /// Print the manual page (try: ikigai man | man -l -)
@@ -159,8 +153,7 @@ impl Command {
             Command::Sessions(_) | Command::Undo(_) | Command::Log(_) => true,
             Command::Usage(_) => true,
             Command::Run(_) | Command::Tour | Command::Tools(_) | Command::Tool(_) => false,
-            Command::Quarantine(_) | Command::Models(_) | Command::Auth(_) => false,
-            Command::Doctor | Command::Config => false,
+            Command::Quarantine(_) | Command::Doctor | Command::Config => false,
             Command::Completions { .. } | Command::Man => false,
         }
     }
@@ -172,8 +165,8 @@ Examples:
   git diff | ikigai run - > review.md
   ikigai run --json --timeout 600 'fix the failing test'
 
-A new session is begun, unless -c or --session says otherwise. The answer goes to standard output,
-everything else to standard error.";
+Each run starts a new session unless you pass -c or --session. The answer goes to stdout, everything
+else to stderr.";
 
 const TOOL_EXAMPLES: &str = "\
 Examples:
@@ -181,53 +174,34 @@ Examples:
   ikigai tool bash '{\"command\":\"cargo test\",\"timeout\":600}'
   echo '{\"pattern\":\"**/*.rs\"}' | ikigai tool glob -
 
-The exit code is 0 whenever a result was printed, also one that tells of a failure.";
+The exit code is 0 whenever a result was printed, even if it reports a failure.";
 
 const UNDO_EXAMPLES: &str = "\
 Examples:
-  ikigai undo --list      what can be taken back, the newest first
-  ikigai undo             take the newest back; again, and the one before it
-  ikigai undo --redo      take the last undo back
+  ikigai undo --list      List what can be undone, latest first
+  ikigai undo             Undo the latest; run it again for the one before
+  ikigai undo --redo      Redo the last undo
 
-Every change by the tools file_write and file_edit is taken back, by all agents that worked for the
-message. A file that somebody has changed since is left alone and named. What was larger than 10 MB
-was not kept.";
+Undoes the changes that file_write and file_edit made because of your message, by all agents that
+worked on it. Files that have changed since are left alone and listed. Commands are not undone, and
+files over 10 MB are not kept.";
 
 const USAGE_EXAMPLES: &str = "\
 Examples:
-  ikigai usage                    what each of your messages used and cost, over all agents
-  ikigai usage --by day           what was spent on each day, in all sessions
-  ikigai usage --by model --json  for scripts
+  ikigai usage                    Show what each of your messages cost, over all agents
+  ikigai usage --by day           Show what was spent on each day, in all sessions
+  ikigai usage --by model --json  Print an array for scripts
 
-Costs are known for models with a price: from the configuration, or from a built-in table. Requests
-that were lost before their report, by an interrupt or a crash, are counted as unreported.";
-
-const AUTH_EXAMPLES: &str = "\
-Examples:
-  ikigai auth add anthropic            asks for the key, tries it, and stores it
-  ikigai auth add openai < key.txt     the same without a terminal
-  ikigai auth list                     which providers have a key, and where
-  ikigai auth rm anthropic             removes the stored key
-
-Keys are stored in credentials.toml beside your configuration file. Only you can read it, and
-commands in the sandbox cannot see it. A key in a variable wins over the stored one.";
-
-const MODELS_EXAMPLES: &str = "\
-Examples:
-  ikigai models                 the models of every provider with a key or an address of yours
-  ikigai models sonnet          those with 'sonnet' in the name
-  ikigai models --json openai   for scripts
-
-Limits and prices (dollars per million tokens) come from your configuration, from the server's list
-and from a built-in table. A dash means that none of them knows.";
+Prices come from your configuration or a built-in table. Requests that ended before their usage was
+reported, by an interrupt or a crash, count as unreported.";
 
 const QUARANTINE_EXAMPLES: &str = "\
 Examples:
-  ikigai quarantine                                  what was moved there, and why
-  ikigai quarantine --put-back 1763467200-000000001  put it back where it was
+  ikigai quarantine                                  List the files and the reasons
+  ikigai quarantine --put-back 1763467200-000000001  Put a file back in its place
 
-A command in the sandbox may not put anything into git's settings, AGENTS.md, editor settings and the
-like. What it puts there is moved to the quarantine when it ends, and what was there is restored.";
+Sandboxed commands may not change git's settings, AGENTS.md, editor settings and the like. When a
+command ends, such changes are moved to the quarantine and the original files are restored.";
 
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
@@ -237,12 +211,12 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// What is to be done; - reads it from stdin
+    /// The task; - reads it from stdin
     pub(crate) prompt: String,
     /// Print one JSON event per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Interrupt the run after so many seconds
+    /// Interrupt the run after SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub(crate) timeout: Option<u64>,
 }
@@ -252,7 +226,7 @@ pub(crate) struct ToolsArguments {
     /// Print the array of schemas exactly as a model gets it
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only this set of tools
+    /// List only this set of tools
     #[arg(long, value_name = "SET")]
     pub(crate) set: Option<Set>,
 }
@@ -260,7 +234,7 @@ pub(crate) struct ToolsArguments {
 /// A named set of tools.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Set {
-    /// The six that every session has
+    /// The six core tools
     Core,
 }
 
@@ -268,33 +242,33 @@ pub(crate) enum Set {
 pub(crate) struct MailArguments {
     #[command(subcommand)]
     pub(crate) action: MailAction,
-    /// Print the result of the mail tool instead
+    /// Print the result of the mail tool as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MailAction {
-    /// List the messages, unread ones first
+    /// List messages, unread first
     Inbox,
-    /// Read a message, and mark it read
+    /// Print a message and mark it read
     Read {
         /// The number of the message
         id: String,
     },
-    /// Look at a message without marking it read
+    /// Print a message without marking it read
     Peek {
         /// The number of the message
         id: String,
     },
     /// Send a message to an agent
     Send {
-        /// An agent: 1/, 0/2/, parent, or a name
+        /// The recipient: 1/, 0/2/, parent, or a name
         to: String,
         /// The text; - reads it from stdin
         body: String,
     },
-    /// Make a message unread again, so that the agent is told of it once more
+    /// Mark a message unread, so that the agent is notified again
     Unread {
         /// The number of the message
         id: String,
@@ -305,14 +279,14 @@ pub(crate) enum MailAction {
 pub(crate) struct AgentsArguments {
     #[command(subcommand)]
     pub(crate) action: Option<AgentsAction>,
-    /// Print an array of all agents, the dead ones too
+    /// Print an array of all agents, including dead ones
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsAction {
-    /// Add a top-level agent, idle, and print its id
+    /// Add an idle top-level agent and print its ID
     Add {
         /// Its name
         name: Option<String>,
@@ -330,16 +304,16 @@ pub(crate) struct SessionsArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsAction {
-    /// Delete a session with its agents, logs and mail, for good
+    /// Delete a session with its agents, logs and mail
     Rm {
-        /// Its id, or the beginning of it
+        /// Its ID, or a prefix of it
         id: String,
     },
-    /// Bring a session with its agents, logs and mail to another database
+    /// Copy a session with its agents, logs and mail to another database
     Copy {
-        /// Its id, or the beginning of it
+        /// Its ID, or a prefix of it
         id: String,
-        /// The other database: sqlite://PATH or postgres://...
+        /// The target database: sqlite://PATH or postgres://…
         #[arg(long, value_name = "URL")]
         to: String,
     },
@@ -347,48 +321,17 @@ pub(crate) enum SessionsAction {
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoArguments {
-    /// Only show what can be taken back
+    /// List what can be undone
     #[arg(long, conflicts_with = "redo")]
     pub(crate) list: bool,
-    /// Take the last undo back
+    /// Redo the last undo
     #[arg(long)]
     pub(crate) redo: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AuthArguments {
-    #[command(subcommand)]
-    pub(crate) action: AuthAction,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum AuthAction {
-    /// Store the key of a provider, after trying it
-    Add {
-        /// anthropic, openai, google, or a provider of your configuration
-        provider: String,
-    },
-    /// List the providers that have a key, and where it is
-    List,
-    /// Remove the stored key of a provider
-    Rm {
-        /// The provider
-        provider: String,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ModelsArguments {
-    /// Only models with this in their names
-    pub(crate) filter: Option<String>,
-    /// Print an array of all facts
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct QuarantineArguments {
-    /// Put this one back; what is in its place now is kept in the quarantine
+    /// Put this file back; the one in its place moves to the quarantine
     #[arg(long, value_name = "ID")]
     pub(crate) put_back: Option<String>,
 }
@@ -398,17 +341,17 @@ pub(crate) struct LogArguments {
     /// Print one canonical message per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Go on with what is appended, until interrupted
+    /// Print new messages as they come, until interrupted
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Only messages after this one
+    /// Print only messages after ID
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<i64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct UsageArguments {
-    /// What each row is about
+    /// Set what each row is about
     #[arg(long, value_name = "KIND", default_value = "message")]
     pub(crate) by: UsageKind,
     /// Print an array with one object per row
@@ -419,7 +362,7 @@ pub(crate) struct UsageArguments {
 /// What a row of `ikigai usage` is about.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum UsageKind {
-    /// Your message, with all agents that worked for it
+    /// A message of yours, with all agents that worked on it
     Message,
     /// An agent
     Agent,
@@ -445,7 +388,7 @@ impl From<UsageKind> for UsageBy {
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolArguments {
-    /// The tool's name, as `ikigai tools` lists it
+    /// The name of the tool
     pub(crate) name: String,
     /// A JSON object with the tool's parameters, or - to read it from stdin
     pub(crate) arguments: Option<OsString>,

@@ -19,8 +19,7 @@ use crate::cli::Options;
 const WATCHDOG: &str = "__watchdog";
 
 /// The error inside an agent's command, where the sandbox hides the database and the configuration.
-pub(crate) const HIDDEN: &str =
-    "use the mail tool: the database is out of reach for commands of an agent";
+pub(crate) const HIDDEN: &str = "use the mail tool: an agent's commands cannot reach the database";
 
 /// Reads variables, working directory and settings.
 pub(crate) fn read(options: &Options) -> anyhow::Result<Environment> {

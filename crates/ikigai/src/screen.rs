@@ -139,14 +139,14 @@ impl ScreenThread {
     async fn close(self, how_to_continue: &str, purpose: &Purpose) -> anyhow::Result<()> {
         self.ending.cancel();
         // The channel only closes if the thread panicked, which printed a message.
-        let Ok(summary) = self.summary.await else { anyhow::bail!("the screen broke down") };
+        let Ok(summary) = self.summary.await else { anyhow::bail!("the screen failed") };
         let ExitSummary { last_answer, has_spoken } = match summary {
             Ok(summary) => summary,
-            Err(error) => anyhow::bail!("the terminal cannot be used: {error}; try --plain"),
+            Err(error) => anyhow::bail!("cannot use the terminal: {error}; try --plain"),
         };
         if let Purpose::Tour { .. } = purpose {
             return print::out(format!(
-                "The tour is over. To connect a model of your own:\n{HOW_TO_CONNECT}\n"
+                "The tour is over. To connect your own model:\n{HOW_TO_CONNECT}\n"
             ));
         }
         let width = width();

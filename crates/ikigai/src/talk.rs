@@ -5,8 +5,7 @@ mod connect;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use ikigai_config::ModelError;
-use ikigai_host::{Environment, connect_again, explain_model};
+use ikigai_host::{Environment, connect_again};
 use ikigai_tui::Mouse;
 
 use crate::cli::Options;
@@ -51,15 +50,12 @@ pub(crate) fn has_terminal() -> bool {
 pub(crate) fn run(environment: Environment, interface: Interface) -> anyhow::Result<Exit> {
     let environment = &Arc::new(environment);
     if !has_terminal() {
-        print::note(
-            "ikigai: there is no terminal to talk on: use 'ikigai run PROMPT', or see 'ikigai --help'",
-        );
+        print::note("ikigai: not a terminal: use 'ikigai run PROMPT', or see 'ikigai --help'");
         return Ok(Exit::WrongUsage);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let model = match runtime.block_on(connect_again(environment)) {
         Ok(model) => model,
-        Err(why @ ModelError::UnknownName { .. }) => return Err(explain_model(why)),
         Err(why) => match runtime.block_on(connect::offer(environment, &why))? {
             Choice::Talk(model) => model,
             Choice::Tour => return command::tour::run(None, interface),

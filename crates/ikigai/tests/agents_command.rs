@@ -115,7 +115,7 @@ fn a_name_that_mail_could_not_reach_is_refused() {
         let output = run(workspace.ikigai().args(["agents", "add", name]));
         assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
         let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains("is no name for an agent: use up to 32 letters"), "{told}");
+        assert!(told.contains("is not a valid agent name: use up to 32 letters"), "{told}");
     }
     let output = run(workspace.ikigai().args(["agents", "add", "reviewer-2.b_é"]));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -155,7 +155,7 @@ fn new_is_refused_where_nothing_can_be_in_a_new_session() {
         assert_eq!((code, &*stdout), (2, ""), "{command:?}");
         assert!(stderr.contains("--new cannot be used with this command"), "{stderr}");
     }
-    let refused = "ikigai: --new cannot be used with glob: it needs no session\n";
+    let refused = "ikigai: --new cannot be used with glob, which needs no session\n";
     let glob = ["tool", "glob", r#"{"pattern":"*"}"#, "--new"];
     assert_eq!(workspace.run(glob), (2, String::new(), refused.to_owned()));
     assert_eq!(workspace.json(["sessions", "--json"]), json!([]));

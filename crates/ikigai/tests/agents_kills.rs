@@ -95,7 +95,7 @@ fn a_model_kills_no_top_level_agent_no_ancestor_and_not_itself() {
     for (call, error) in [
         ("k1", "Agent 0/0/ cannot kill itself"),
         ("k2", "Agent 0/ cannot be killed by its descendant"),
-        ("k3", "Agent 1/ is a top-level agent: only a person can kill it"),
+        ("k3", "Agent 1/ is a top-level agent: only the user can kill it"),
         ("k4", "Agent 7/ not found"),
         ("k5", "Agent nobody not found"),
     ] {

@@ -265,8 +265,8 @@ fn agents_that_thank_each_other_stop_by_the_budget_and_the_person_frees_what_is_
             is_held.open();
         },
     );
-    let held = "⚠ mail is held: agents were woken as often as mail.max_wakes allows; \
-        your next message frees it\n";
+    let held = "⚠ Mail is held: agents were woken mail.max_wakes times. Your next message \
+        releases it\n";
     assert_eq!((scene.code, &*scene.stderr), (0, held));
     let told = |scene: &Scene| [scene.notifications("0/"), scene.notifications("0/0/")].concat();
     assert_eq!((told(&scene).len(), scene.mail().len()), (4, 6));

@@ -71,7 +71,10 @@ fn forks_are_refused_by_name_by_number_and_by_depth() {
     let again = call(&workspace, "fork", &json!({"prompt": "x", "name": "counter"}), []);
     assert_eq!(again, failure("Agent 0/0/ is already called 'counter'"));
     let named = call(&workspace, "fork", &json!({"prompt": "x", "name": "1"}), []);
-    assert!(named["error"].as_str().unwrap().starts_with("'1' is no name for an agent"), "{named}");
+    assert!(
+        named["error"].as_str().unwrap().starts_with("'1' is not a valid agent name"),
+        "{named}"
+    );
     let limited = |key: &str, value: &str, agent: &str| {
         let mut command = workspace.ikigai();
         command.env(key, value).args(["tool", "fork", r#"{"prompt":"x"}"#, "--agent", agent]);

@@ -175,8 +175,7 @@ fn a_log_whose_database_is_gone_is_kept() {
         let log = format!("{}-wal", path.display());
         let before = fs::read(&log).unwrap();
         let text = format!(
-            "The database {} is not there or empty, but its log {log} is, and mail may be in it: \
-             put the database back, or move the log",
+            "The database {} is missing or empty, but its log {log} exists and may contain mail: put the database back, or move the log",
             path.display()
         );
         check_refused(&workspace, &address(&path), &text);
@@ -353,8 +352,8 @@ fn no_folder_for_a_database_is_told() {
     for command in COMMANDS {
         let mut ikigai = workspace.ikigai();
         ikigai.args(command).env_remove("HOME").env_remove("XDG_DATA_HOME");
-        let text = "ikigai: there is no folder for the database, because neither XDG_DATA_HOME nor HOME names a folder: \
-            set one of them, or choose a path with --db sqlite://PATH\n";
+        let text = "ikigai: no folder for the database: set XDG_DATA_HOME or HOME, or choose a \
+            path with --db sqlite://PATH\n";
         assert_eq!(ended(&mut ikigai), (1, String::new(), text.to_owned()));
     }
 }
@@ -412,8 +411,8 @@ fn a_database_where_agents_can_write_is_refused() {
     let check = |arguments: &[&str], database: &str, folder: &str, root: &str| {
         let shown = |name: &str| top.join(name).display().to_string();
         let text = format!(
-            "ikigai: Cannot open the database {}: agents can write to {} and could change it unnoticed; \
-             move it out of {}, or choose another path with --db sqlite://PATH\n",
+            "ikigai: Cannot open the database {}: agents can write to {} and could change it \
+                unnoticed. Move it out of {}, or choose another path with --db sqlite://PATH\n",
             shown(database),
             shown(folder),
             shown(root)

@@ -75,7 +75,7 @@ fn wrong_usage_ends_with_2_and_says_why_on_standard_error() {
         assert_eq!((code, &*stdout), (2, ""));
         assert!(stderr.contains(reason), "{stderr}");
     }
-    check([], "there is no terminal to talk on: use 'ikigai run PROMPT'");
+    check([], "not a terminal: use 'ikigai run PROMPT'");
     check(["tool"], "<NAME>");
     check(["tool", "glob", "{}", "{}"], "unexpected argument");
     check(["no-such-command"], "unrecognized subcommand");

@@ -306,7 +306,7 @@ fn compact_makes_room_at_once_and_context_shows_what_fills_it() {
     let workspace = workspace(&server);
     let mut terminal = talk(&workspace, &server);
     terminal.type_line("/compact");
-    terminal.wait_for("Nothing was said yet");
+    terminal.wait_for("There is no message yet");
     for number in 0..2 {
         terminal.type_line(&format!("SAY-{number}"));
         terminal.wait_for(&format!("● answer-{number}."));

@@ -7,15 +7,14 @@ use crate::support::{Workspace, ended};
 
 const NO_MODEL: &str = "\
 --  keys           ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY not set
---  model          no model is connected; connect one:
-  a key           ikigai auth add anthropic (or openai, google),
-                  or export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
+--  model          no model is connected. Connect one:
+  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
                   and add --model openai/NAME
-  or look first   ikigai tour
+  the tour        ikigai tour
 ";
 
-const NO_TERMINAL: &str = "--  terminal       none here; 'ikigai run' needs none\n";
+const NO_TERMINAL: &str = "--  terminal       none; 'ikigai run' does not need one\n";
 
 /// Which sandbox works is the machine's business.
 fn without_sandbox(found: &str) -> String {
@@ -125,7 +124,7 @@ fn no_place_for_a_database_is_a_finding() {
     let (code, stdout, _) =
         ended(workspace.ikigai().arg("doctor").env_remove("HOME").env_remove("XDG_DATA_HOME"));
     assert_eq!(code, 1);
-    assert!(stdout.contains("BAD database       there is no folder for the database"), "{stdout}");
+    assert!(stdout.contains("BAD database       no folder for the database"), "{stdout}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn a_wrong_variable_is_told_and_makes_nothing() {
         stderr
     };
     let text = told("me", "");
-    assert!(text.starts_with("ikigai: 'me' is no agent: they are called 0/, 1/, 0/2/"), "{text}");
+    assert!(text.starts_with("ikigai: 'me' is not an agent ID such as 0/, 1/ or 0/2/"), "{text}");
     assert!(!workspace.database().exists());
     workspace.make_session();
     let session = workspace.open().session().to_string();

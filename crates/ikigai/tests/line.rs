@@ -125,7 +125,7 @@ fn what_was_not_taken_is_not_waited_for() {
         SELECT agents.key, 'x', 0 FROM agents, n",
     );
     terminal.type_line("one more");
-    terminal.wait_for("⚠ too many messages wait, so this one was not taken: one more");
+    terminal.wait_for("⚠ Too many messages are waiting, so this one was not sent: one more");
     workspace.sql("DELETE FROM queued_inputs");
     gate.open();
     terminal.wait_for("● Done.\r\n❯ ");
@@ -301,7 +301,7 @@ fn without_a_model_it_offers_what_can_be_done() {
     let mut terminal = Terminal::start(workspace.ikigai().env("TERM", "dumb"));
     terminal.wait_for("Your choice (Enter leaves): ");
     terminal.type_line("x");
-    terminal.wait_for("That is none of the choices.");
+    terminal.wait_for("Not one of the choices.");
     terminal.type_line("k");
     terminal.wait_for("The key (it is not shown): ");
     terminal.type_line("sk-ant-marker");
@@ -317,6 +317,6 @@ fn without_a_model_it_offers_what_can_be_done() {
 fn without_a_terminal_it_says_what_to_use_instead() {
     let (code, stdout, stderr) = Workspace::new().run([]);
     assert_eq!((code, &*stdout), (2, ""));
-    let told = "ikigai: there is no terminal to talk on: use 'ikigai run PROMPT', or see 'ikigai --help'\n";
+    let told = "ikigai: not a terminal: use 'ikigai run PROMPT', or see 'ikigai --help'\n";
     assert_eq!(stderr, told);
 }

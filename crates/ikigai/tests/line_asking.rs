@@ -148,8 +148,8 @@ fn a_no_with_its_reason_goes_to_the_model() {
     terminal.wait_for("● Well.\r\n❯ ");
     leave(terminal);
     let said = |nth| nth_result(&server, 2, nth)["error"].clone();
-    assert_eq!(said(0), "Not permitted: the person said no: not there, use ./tmp");
-    assert_eq!(said(1), "Not permitted: the person said no");
+    assert_eq!(said(0), "Not permitted: denied by the user: not there, use ./tmp");
+    assert_eq!(said(1), "Not permitted: denied by the user");
     let approvals = ["Refused: not there, use ./tmp", "Refused"];
     assert_eq!(contents(&workspace.log("0/"), "approval"), approvals);
     assert!(!workspace.path("../outside/a").exists() && !workspace.path("../outside/b").exists());
@@ -258,7 +258,7 @@ fn a_write_to_a_guarded_file_is_shown_as_its_difference() {
     let shown = leave(terminal);
     let difference = "     be brief\r\n    -be rude\r\n    +be kind\r\n";
     assert!(shown.contains(difference), "{shown}");
-    assert!(shown.contains("AGENTS.md is only written with a yes"), "{shown}");
+    assert!(shown.contains("writing AGENTS.md needs approval"), "{shown}");
     assert_eq!(workspace.read_text("AGENTS.md"), "be brief\nbe kind\n");
 }
 

@@ -118,7 +118,7 @@ fn errors_have_the_texts_of_the_tool_and_exit_code_1() {
     assert_eq!(workspace.run(["mail", "inbox", "--agent", "7/"]), failed(unknown));
     let no_agent = workspace.run(["mail", "inbox", "--agent", "me"]);
     assert_eq!((no_agent.0, &*no_agent.1), (1, ""));
-    assert!(no_agent.2.starts_with("ikigai: 'me' is no agent: they are called 0/, 1/, 0/2/"));
+    assert!(no_agent.2.starts_with("ikigai: 'me' is not an agent ID such as 0/, 1/ or 0/2/"));
 }
 
 #[test]
@@ -161,11 +161,7 @@ fn a_body_comes_from_standard_input_for_a_dash() {
     assert_eq!(send(b""), failed("Error: Message body cannot be empty"));
     let no_text = send(b"\xff");
     assert_eq!((no_text.0, &*no_text.1), (1, ""));
-    assert!(
-        no_text.2.starts_with("ikigai: the text on standard input is no UTF-8"),
-        "{}",
-        no_text.2
-    );
+    assert!(no_text.2.starts_with("ikigai: the text on stdin is not UTF-8"), "{}", no_text.2);
     assert_eq!(workspace.json(["mail", "inbox", "--json"])["unread_count"], 0);
 }
 

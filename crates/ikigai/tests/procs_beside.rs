@@ -78,7 +78,7 @@ fn a_run_that_joins_by_its_session_gets_its_answer_from_a_terminal() {
     // 1/ is free, but it is not what the run is about.
     let session = workspace.open().session().to_string();
     workspace.sql("UPDATE agents SET state = 'dead' WHERE id = '1/'");
-    let told = "ikigai: agent 0/ is run by another process, so this is agent 2/\n";
+    let told = "ikigai: agent 0/ is run by another process, so you talk to agent 2/\n";
     let arguments = ["--session", &session, "ask"];
     let (code, events) = workspace.run_json_telling(&server, Format::Chat, arguments, told);
     assert_eq!((code, &events[0]["agent"]), (0, &json!("2/")));
@@ -107,7 +107,7 @@ fn a_session_is_joined_from_anywhere_and_by_a_free_agent_first() {
         assert_eq!((ended.0, &*ended.2), (0, told));
         crate::support::model::events(&ended.1)[0]["agent"].clone()
     };
-    let told = "ikigai: agent 0/ is run by another process, so this is agent 1/\n";
+    let told = "ikigai: agent 0/ is run by another process, so you talk to agent 1/\n";
     assert_eq!(join(told), "1/");
     // The one that was made is free again.
     assert_eq!(join(told), "1/");
@@ -180,7 +180,7 @@ fn a_name_means_one_living_agent_also_for_a_run() {
     workspace.open().kill("2/");
     let (code, _, told) = workspace.run(["mail", "inbox", "--agent", "reviewer"]);
     assert_eq!(code, 1);
-    assert!(told.starts_with("ikigai: 'reviewer' is no agent"), "{told}");
+    assert!(told.starts_with("ikigai: 'reviewer' is not an agent"), "{told}");
     assert_eq!(workspace.print(["agents", "add", "reviewer"]), "3/\n");
     let inbox = workspace.json(["mail", "inbox", "--json", "--agent", "reviewer"]);
     assert_eq!(inbox["unread_count"], 0);

@@ -113,7 +113,7 @@ fn the_next_terminal_goes_on_with_the_turn() {
     terminal.send_signal(Signal::KILL);
     assert_eq!(terminal.finish("❯ ").0, None);
     let mut next = Terminal::start(talking(&workspace, &server).arg("-c"));
-    next.wait_for("(continues a turn that was cut off)");
+    next.wait_for("(continues an interrupted turn)");
     next.wait_for("● a whole answer\r\n❯ ");
     next.end_input();
     assert_eq!(next.finish("--session").0, Some(0));

@@ -32,7 +32,7 @@ fn two_terminals_are_two_agents_before_a_line_is_typed_and_mail_reaches_them() {
     let first = start_talking(&workspace, &server);
     first.wait_for("agent 0/ ");
     let second = start_talking(&workspace, &server);
-    second.wait_for("agent 0/ is run by another process, so this is agent 1/");
+    second.wait_for("agent 0/ is run by another process, so you talk to agent 1/");
     // There is nothing to see yet, and looking makes nothing.
     assert_eq!(workspace.json(["sessions", "--json"]), json!([]));
     let none = format!("ikigai: there is no session in {} yet\n", workspace.directory().display());
@@ -57,7 +57,7 @@ fn two_terminals_are_two_agents_before_a_line_is_typed_and_mail_reaches_them() {
         &server,
         Format::Chat,
         ["-c", "hi"],
-        "ikigai: agent 0/ is gone, so this is agent 1/\n",
+        "ikigai: agent 0/ is gone, so you talk to agent 1/\n",
     );
     assert_eq!((code, &events[0]["agent"]), (0, &json!("1/")));
 }

@@ -29,7 +29,7 @@ fn putting_back_says_where_that_is_which_was_in_its_place() {
     let said = put_back(&workspace, &id);
     let path = workspace.text("AGENTS.md");
     let (before, kept) = said.trim_end().rsplit_once(": ").unwrap_or_else(|| panic!("{said}"));
-    assert_eq!(before, format!("Put back {path}. What it replaced is kept under {id}"));
+    assert_eq!(before, format!("Put back {path}. The file it replaced is kept under {id}"));
     assert_eq!(std::fs::read_to_string(kept).unwrap(), "mine\n");
     assert_eq!(workspace.read_text("AGENTS.md"), "theirs\n");
 }

@@ -45,7 +45,7 @@ fn an_answer_of_nothing_is_said_to_be_one() {
     for answer in ["", " "] {
         let server = ModelServer::start([Reply::text(answer)]);
         let ended = Workspace::new().run_model(&server, Format::Chat, ["go"]);
-        assert_eq!(ended, (0, String::new(), "⚠ the model had nothing to say\n".to_owned()));
+        assert_eq!(ended, (0, String::new(), "⚠ The model gave no answer\n".to_owned()));
     }
 }
 
@@ -80,7 +80,7 @@ fn an_answer_is_printed_only_when_it_is_complete() {
 fn an_answer_that_was_cut_is_printed_and_said_to_be_cut() {
     let server = ModelServer::start([Reply::text("as far as").finish("length")]);
     let ended = Workspace::new().run_model(&server, Format::Chat, ["go"]);
-    let told = "⚠ the answer was cut at the model's limit of tokens\n".to_owned();
+    let told = "⚠ The answer was cut at the model's token limit\n".to_owned();
     assert_eq!(ended, (0, "as far as\n".to_owned(), told));
 }
 
@@ -130,7 +130,7 @@ fn standard_input_is_not_touched_without_a_dash() {
 fn an_empty_prompt_is_wrong_usage_and_makes_no_session() {
     let server = server();
     let workspace = Workspace::new();
-    let expected = failed(2, "ikigai: the prompt is empty: say what is to be done");
+    let expected = failed(2, "ikigai: the prompt is empty: describe the task");
     for prompt in ["", " \n\t"] {
         assert_eq!(workspace.run_model(&server, Format::Chat, [prompt]), expected);
         assert_eq!(workspace.run_model(&server, Format::Chat, ["--json", prompt]), expected);
@@ -145,16 +145,15 @@ fn an_empty_prompt_is_wrong_usage_and_makes_no_session() {
 #[test]
 fn without_a_model_it_says_how_to_connect_one() {
     let workspace = Workspace::new();
-    let how = "connect one:
-  a key           ikigai auth add anthropic (or openai, google),
-                  or export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
+    let how = "Connect one:
+  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
                   and add --model openai/NAME
-  or look first   ikigai tour";
-    let expected = failed(1, &format!("ikigai: no model is connected; {how}"));
+  the tour        ikigai tour";
+    let expected = failed(1, &format!("ikigai: no model is connected. {how}"));
     assert_eq!(workspace.run(["run", "go"]), expected);
     assert_eq!(workspace.run(["run", "--json", "go"]), expected);
-    let needs = "ikigai: openai/gpt-5 needs a key: store one with 'ikigai auth add openai', set OPENAI_API_KEY, or choose another model with --model";
+    let needs = "ikigai: openai/gpt-5 needs a key: set OPENAI_API_KEY, or choose another model with --model";
     assert_eq!(workspace.run(["run", "--model", "gpt-5", "go"]), failed(1, needs));
     assert_eq!(workspace.print(["sessions"]), "No sessions yet\n");
 }

@@ -42,7 +42,7 @@ fn a_session_that_goes_on_keeps_its_model_where_none_is_chosen() {
     assert_eq!(run(&["-c", "--model", "openai/tiny-2", "three"]).1, "openai/tiny-2");
     assert_eq!(run(&["-c", "four"]).1, "openai/tiny-2");
     let (code, _, told) = run(&["five"]);
-    assert!(code == 1 && told.contains("no model is chosen"), "{told}");
+    assert!(code == 1 && told.contains("no model is selected"), "{told}");
 }
 
 /// What the person said to an agent of a session.
@@ -141,7 +141,7 @@ fn an_agent_is_chosen_by_its_id() {
     for (arguments, told) in [
         (["-c", "--agent", "7/", "go"], "Agent 7/ not found"),
         (["--new", "--agent", "1/", "go"], "a new session has only agent 0/, not 1/"),
-        (["-c", "--agent", "x", "go"], "'x' is no agent"),
+        (["-c", "--agent", "x", "go"], "'x' is not an agent"),
     ] {
         let (code, stdout, stderr) = workspace.run_model(&server, Format::Chat, arguments);
         assert_eq!((code, &*stdout), (1, ""));
@@ -215,7 +215,7 @@ fn going_on_beside_another_process_takes_the_next_free_agent_or_a_new_one() {
         assert_eq!(code, 0);
         (session_of(&events), events[0]["agent"].as_str().unwrap().to_owned())
     };
-    let told = "ikigai: agent 0/ is run by another process, so this is agent 1/\n";
+    let told = "ikigai: agent 0/ is run by another process, so you talk to agent 1/\n";
     let (session, agent) = beside("two", told);
     assert_eq!(agent, "1/");
     // It was given back by the run before.

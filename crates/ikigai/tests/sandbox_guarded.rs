@@ -7,7 +7,7 @@ use ikigai_tools::SandboxKind;
 
 use crate::support::sandboxed::{Isolation, REACHED, SandboxFixture, in_each_sandbox, open};
 
-const HINT: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
+const HINT: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed; call bash with "sandbox": false to ask for it]"#;
 
 fn in_a_repository(test: impl Fn(SandboxFixture)) {
     in_each_sandbox(|fixture| {

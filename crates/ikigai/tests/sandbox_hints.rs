@@ -8,9 +8,9 @@ use crate::support::skip;
 const NETWORK: &str =
     r#"[ikigai sandbox: no network; call bash with "network": true to ask for it]"#;
 
-const LOCALHOST: &str = r#"[ikigai sandbox: localhost has only the servers that your own commands have started; call bash with "network": true to ask for others]"#;
+const LOCALHOST: &str = r#"[ikigai sandbox: localhost reaches only servers that your own commands started; call bash with "network": true to ask for others]"#;
 const NO_SOCKETS: &str = r#"[ikigai sandbox: no sockets at all, not even on localhost; call bash with "network": true to ask for the network, or with "sandbox": false for Unix sockets]"#;
-const SECRETS: &str = r#"[ikigai sandbox: places of secrets cannot be read from here and may look empty; call bash with "sandbox": false to ask for it]"#;
+const SECRETS: &str = r#"[ikigai sandbox: locations of secrets cannot be read and may look empty; call bash with "sandbox": false to ask for it]"#;
 
 fn refused(kind: SandboxKind) -> &'static str {
     match kind {
@@ -18,7 +18,7 @@ fn refused(kind: SandboxKind) -> &'static str {
             r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#
         }
         SandboxKind::Landlock => {
-            r#"[ikigai sandbox: only the working tree and $TMPDIR can be written, places of secrets cannot be read, nor the folders around them be listed; call bash with "sandbox": false to ask for more]"#
+            r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; locations of secrets cannot be read, nor the folders around them listed; call bash with "sandbox": false to ask for more]"#
         }
     }
 }

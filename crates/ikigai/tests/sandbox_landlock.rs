@@ -90,7 +90,8 @@ fn doctor_says_that_commands_in_landlock_have_no_sockets() {
     let Some(mut program) = without_bubblewrap(&workspace) else { return };
     workspace.write_config("sandbox.unix_sockets = true\n");
     let (_, found, _) = ended(program.arg("doctor"));
-    let told = "install bubblewrap for a stronger one; commands have no sockets, so no loopback; \
+    let told = "install bubblewrap for a stronger sandbox; commands have no sockets, not even on \
+        localhost; \
         sandbox.unix_sockets has no effect\n";
     assert!(found.contains(told), "{found}");
 }

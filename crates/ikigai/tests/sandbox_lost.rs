@@ -35,7 +35,7 @@ fn lost_bubblewrap() -> Option<Lost> {
         skip(&format!("bubblewrap does not work here: {found}{stderr}"));
         return None;
     }
-    let why = "the bubblewrap sandbox could not be had: bubblewrap could not set up the sandbox: \
+    let why = "the bubblewrap sandbox cannot be set up: bubblewrap could not set up the sandbox: \
         bwrap: no namespaces left";
     Some(Lost { program: program(), workspace, why: why.to_owned() })
 }
@@ -47,7 +47,7 @@ fn lost_landlock() -> Option<Lost> {
     workspace.write("../home/.ssh/id", "SECRET");
     program.current_dir(workspace.home());
     let why = format!(
-        "the landlock sandbox could not be had: landlock cannot hide {}",
+        "the landlock sandbox cannot be set up: landlock cannot hide {}",
         workspace.home().display()
     );
     Some(Lost { workspace, program, why })
@@ -81,7 +81,7 @@ fn where_bubblewrap_fails_altogether_doctor_says_so_and_names_the_other_sandbox(
     let mut failing =
         workspace.under("unshare", &[&options[..], &["bash", "-c", &script]].concat());
     let (_, found, _) = ended(failing.arg("doctor"));
-    let told = "the stronger one does not work (bubblewrap: bubblewrap could not set up the \
+    let told = "the stronger bubblewrap does not work (bubblewrap: bubblewrap could not set up the \
         sandbox: bwrap: no namespaces left)";
     let says_landlock = found.contains(&format!("landlock, in mode work; {told}; "));
     assert!(says_landlock || found.contains("no sandbox works here"), "{found}");

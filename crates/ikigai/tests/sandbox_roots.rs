@@ -47,7 +47,7 @@ fn a_root_that_was_replaced_is_an_error_that_names_it() {
         for _ in 0..2 {
             let result = fixture.bash("echo ran", Isolation::Sandboxed);
             let error = result["error"].as_str().unwrap();
-            let named = format!("{} is not what it was", side.display());
+            let named = format!("{} was moved or replaced since", side.display());
             assert!(error.contains(&named), "{}: {error}", fixture.kind);
         }
         fs::remove_file(&side).unwrap();

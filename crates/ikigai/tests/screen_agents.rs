@@ -132,7 +132,7 @@ fn a_no_has_a_reason_that_the_model_is_told() {
     screen.types("it is mine\r");
     screen.wait_for("● Then not.");
     let requests = server.requests();
-    assert!(requests[1].text().contains("the person said no: it is mine"));
+    assert!(requests[1].text().contains("denied by the user: it is mine"));
 }
 
 /// It looked like a new file, as if nothing were lost; and a text of some size was not shown at all.
@@ -238,7 +238,7 @@ fn an_agent_that_is_gone_offers_another_one() {
     second.asks("hello", "● New here.");
     second.wait_until_idle();
     first.asks("/mode read", "Switched to mode read");
-    second.asks("/kill", "This would end agent 1/ and its children. To do so, type /kill 1/");
+    second.asks("/kill", "This ends agent 1/ and its children. To confirm, type /kill 1/");
     second.asks("/kill 0/", "Killed: 0/");
     first.wait_for("Enter starts a new agent of the session, Ctrl+D leaves");
     first.types("\r");

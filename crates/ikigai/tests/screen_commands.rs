@@ -34,7 +34,7 @@ fn an_unknown_command_is_told_with_the_nearest_and_a_wrong_use_with_the_usage() 
     let server = talkative();
     let mut screen = Screen::alone(&server);
     screen.asks("/mial", "Unknown command '/mial'. Did you mean /mail? /help lists all commands");
-    screen.asks("/exp talk.md", "Nothing was said yet");
+    screen.asks("/exp talk.md", "There is no message yet");
     screen.asks("/ex a", "'/ex' could be /export, /exit");
     screen.asks("/agent", "Usage: /agent ID. /agents lists all agents");
     screen.asks("/export", "Usage: /export FILE");
@@ -44,9 +44,9 @@ fn an_unknown_command_is_told_with_the_nearest_and_a_wrong_use_with_the_usage() 
     );
     screen.asks("/mail send", "/mail send");
     screen.asks("/rewind", "No such mark. /mark sets one");
-    screen.asks("/mark", "Nothing was said yet");
+    screen.asks("/mark", "There is no message yet");
     screen.asks("/copy", "There is no answer to copy yet");
-    screen.asks("/export a.md", "Nothing was said yet");
+    screen.asks("/export a.md", "There is no message yet");
 }
 
 #[test]

@@ -245,7 +245,7 @@ fn a_dumb_terminal_and_plain_have_lines() {
 fn without_a_terminal_it_points_to_run() {
     let workspace = Workspace::new();
     let ended = crate::support::ended(workspace.ikigai().env("TERM", "xterm"));
-    let told = "ikigai: there is no terminal to talk on: use 'ikigai run PROMPT', or see 'ikigai --help'\n";
+    let told = "ikigai: not a terminal: use 'ikigai run PROMPT', or see 'ikigai --help'\n";
     assert_eq!(ended, (2, String::new(), told.to_owned()));
 }
 
@@ -305,7 +305,7 @@ fn the_tour_leads_through_tools_a_fork_mail_and_a_question() {
     screen.types("\r");
     screen.answers("y");
     screen.wait_for("That was the tour.");
-    screen.asks("write me a poem", "I am the script of the tour");
+    screen.asks("write me a poem", "I'm the tour's script");
     let left = screen.leave();
     assert_eq!(left.code, Some(0));
     assert!(left.shown.contains("export ANTHROPIC_API_KEY"), "{}", left.shown);

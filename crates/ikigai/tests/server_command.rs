@@ -86,7 +86,7 @@ fn a_session_moves_to_a_server_and_back_letter_by_letter() {
     }
     let again = here.run(["sessions", "copy", &id, "--to", &address]);
     assert_eq!(again.0, 1);
-    assert!(again.2.contains("is in that database already"), "{}", again.2);
+    assert!(again.2.contains("is already in that database"), "{}", again.2);
     drop_database(&address);
 }
 

@@ -123,7 +123,7 @@ fn a_session_is_named_by_its_id_or_the_beginning_of_it() {
     };
     failed(
         "01900000",
-        "more than one session begins with '01900000': 'ikigai sessions' lists them",
+        "more than one session starts with '01900000': 'ikigai sessions' lists them",
     );
     failed("7", "Session 7 not found: 'ikigai sessions' lists them");
     let unknown = "01900000-3000-7000-8000-000000000000";

@@ -90,7 +90,7 @@ fn the_walk_is_printed_at_once_where_there_is_no_terminal() {
 #[test]
 fn it_says_at_the_beginning_and_at_the_end_that_the_model_is_scripted() {
     assert!(WALK.lines().next().unwrap().contains("the model is scripted"));
-    assert!(WALK.lines().last().unwrap().contains("were a script"));
+    assert!(WALK.lines().last().unwrap().contains("Everything else was real"));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn commands_are_really_run_and_see_no_key() {
     assert!(stdout.contains("but sum.sh says 11 (process "), "{stdout}");
     assert_eq!(
         (code, &*stderr),
-        (1, "ikigai: the test fails still: is the bash in your PATH a real one?\n")
+        (1, "ikigai: the test still fails: is the bash in your PATH the real one?\n")
     );
     assert!(!stdout.contains("The test passes"), "{stdout}");
     let seen = workspace.read_text("seen");
@@ -264,11 +264,11 @@ fn a_failure_says_what_it_is_and_what_to_do() {
     assert_eq!(
         told("TMPDIR", "/nowhere"),
         "ikigai: cannot make a folder for the tour in /nowhere: No such file or directory (os error 2); \
-         set TMPDIR to another folder, one that can be written to\n"
+         set TMPDIR to a writable folder\n"
     );
     assert_eq!(
         told("PATH", "/nowhere"),
-        "ikigai: the test fails still: is the bash in your PATH a real one?\n"
+        "ikigai: the test still fails: is the bash in your PATH the real one?\n"
     );
     check_nothing_left(&workspace);
 }
@@ -281,21 +281,21 @@ fn on_terminal(workspace: &Workspace, variables: &[(&str, &str)]) -> Terminal {
 /// Interrupts it, and returns its exit code and all that it has shown.
 fn leave(tour: Terminal) -> (Option<i32>, String) {
     tour.interrupt();
-    tour.finish("stays behind.")
+    tour.finish("Its folder is removed.")
 }
 
 #[test]
 fn on_a_terminal_enter_goes_on_and_an_interrupt_leaves_cleanly() {
     let workspace = Workspace::new();
     let mut tour = on_terminal(&workspace, &[("TERM", "xterm")]);
-    tour.wait_for("(Enter goes on)");
+    tour.wait_for("(Press Enter)");
     assert!(!tour.text().contains("1. An agent fixes a bug"));
     tour.type_line("");
     tour.wait_for("\x1b[2m← exit 1");
     let (code, shown) = leave(tour);
     assert_eq!(code, Some(130));
     assert!(shown.contains("\x1b[1m1. An agent fixes a bug\x1b[0m"), "{shown:?}");
-    assert!(shown.contains("\x1b[2mLeft. Nothing stays behind."), "{shown:?}");
+    assert!(shown.contains("\x1b[2mThe tour was left. Its folder is removed."), "{shown:?}");
     check_nothing_left(&workspace);
 }
 
@@ -304,7 +304,7 @@ fn there_are_no_colours_where_they_are_not_wanted() {
     let workspace = Workspace::new();
     for variables in [[("TERM", "xterm"), ("NO_COLOR", "1")], [("TERM", "dumb"), ("X", "")]] {
         let tour = on_terminal(&workspace, &variables);
-        tour.wait_for("(Enter goes on)");
+        tour.wait_for("(Press Enter)");
         let (code, shown) = leave(tour);
         assert_eq!(code, Some(130));
         // Taking the line of the hint back is no colour.

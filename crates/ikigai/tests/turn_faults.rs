@@ -100,7 +100,7 @@ fn a_retry_is_told_on_standard_error() {
 fn a_wish_that_is_too_long_ends_the_turn_and_is_told() {
     let fault = Reply::error(429, "come back tomorrow").retry_after(86_400);
     let error = "too many requests: HTTP 429: come back tomorrow \
-                 (the server wants to be left alone for 86400 s: wait, or use another model)";
+                 (the server asks to wait 86400 s: wait, or use another model)";
     check_ends(fault, error);
 }
 
@@ -263,7 +263,7 @@ fn an_answer_that_breaks_off_is_tried_again_and_its_text_is_void() {
 
 #[test]
 fn a_connection_that_closes_before_an_answer_is_tried_again() {
-    let broken = "the connection failed: the connection to SERVER broke off";
+    let broken = "the connection failed: the connection to SERVER was lost";
     check_passes(Reply::text("x").close_at(Point::Head), &format!("{broken} (connection closed"));
     check_passes(Reply::text("x").reset_at(Point::Head), &format!("{broken} (connection reset)"));
 }

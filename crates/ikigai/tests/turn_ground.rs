@@ -106,8 +106,8 @@ fn two_signals_end_a_run_that_waits_for_a_busy_database() {
     assert_eq!(kinds(&log), ["user", "assistant", "user", "assistant"]);
 }
 
-const STUCK: &str = "ikigai: the time is up (--timeout 4)
-ikigai: a file or the database does not respond: ended without waiting for it\n";
+const STUCK: &str = "ikigai: interrupted after 4 s (--timeout)
+ikigai: a file or the database does not respond; exiting without waiting for it\n";
 
 #[test]
 fn a_time_limit_ends_a_run_that_waits_for_a_busy_database() {
@@ -234,7 +234,7 @@ fn a_run_that_is_at_work_keeps_its_agent() {
     let workspace = Workspace::new();
     let run = Running::start(&mut workspace.run_command(&server, Format::Chat, ["--json", "go"]));
     wait_for_pid(&workspace.path("leader"));
-    let told = "ikigai: agent 0/ is run by another process, so this is agent 1/\n";
+    let told = "ikigai: agent 0/ is run by another process, so you talk to agent 1/\n";
     let arguments = ["-c", "who are you?"];
     let (code, events) = workspace.run_json_telling(&server, Format::Chat, arguments, told);
     assert_eq!((code, &events[0]["agent"]), (0, &json!("1/")));

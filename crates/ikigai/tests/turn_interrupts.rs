@@ -211,7 +211,7 @@ fn a_time_limit_is_an_interrupt() {
             let server = ModelServer::start([reply, Reply::text(WELL_AGAIN)]);
             let workspace = Workspace::new();
             let arguments = ["--timeout", "2", "go"];
-            let told = "ikigai: the time is up (--timeout 2)\n";
+            let told = "ikigai: interrupted after 2 s (--timeout)\n";
             let (code, events) = workspace.run_json_telling(&server, Format::Chat, arguments, told);
             assert_eq!((code, events.last()), (130, Some(&interrupted(text))));
             assert!(is_free(&workspace));
@@ -226,7 +226,7 @@ fn an_interrupt_is_told_as_text_beside_what_had_arrived() {
     let server = ModelServer::start([Reply::text("as far as I know").stall_at(Point::Text)]);
     let workspace = Workspace::new();
     let ended = workspace.run_model(&server, Format::Chat, ["--timeout", "2", "go"]);
-    let told = "ikigai: the time is up (--timeout 2)\n✗ interrupted\n";
+    let told = "ikigai: interrupted after 2 s (--timeout)\n✗ interrupted\n";
     assert_eq!(ended, (130, "as far as I \n".to_owned(), told.to_owned()));
 }
 

@@ -175,8 +175,8 @@ fn an_agent_that_always_writes_to_itself_is_woken_as_often_as_the_budget_allows(
     let workspace = Workspace::new();
     let mut command = workspace.run_command(&server, Format::Chat, ["--json", "go"]);
     let (code, stdout, stderr) = ended(command.env("IKIGAI_MAIL__MAX_WAKES", "3"));
-    let held = "⚠ mail is held: agents were woken as often as mail.max_wakes allows; \
-        your next message frees it\n";
+    let held = "⚠ Mail is held: agents were woken mail.max_wakes times. Your next message \
+        releases it\n";
     assert_eq!(stderr, held);
     let events = events(&stdout);
     let turn = ["tool_call", "tool_result", "text", "done"];

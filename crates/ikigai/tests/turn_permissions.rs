@@ -118,9 +118,9 @@ fn the_answer_of_nobody_is_in_the_log_before_the_result() {
     assert!(not_permitted(&refused).starts_with("the command asks to leave the sandbox."));
     let log = workspace.log("0/");
     assert_eq!(kinds(&log), ["user", "tool_call", "approval", "tool_result", "assistant"]);
-    assert_eq!(contents(&log, "approval"), ["Refused: nobody is there to be asked"]);
+    assert_eq!(contents(&log, "approval"), ["Refused: there is no user to ask"]);
     let data = json!({"tool_call_id": "c1", "decision": "no",
-        "reason": "nobody is there to be asked"});
+        "reason": "there is no user to ask"});
     let approval = log.iter().find(|message| message["kind"] == "approval").unwrap();
     assert_eq!(approval["data"], data);
 }
@@ -133,7 +133,7 @@ fn guarded_places_in_the_tree_are_not_written_without_a_yes() {
     {
         let refused = result(&workspace, "file_write", json!({"path": path, "content": "x"}));
         let why = not_permitted(&refused);
-        assert!(why.starts_with(&format!("{path} is only written with a yes.")), "{why}");
+        assert!(why.starts_with(&format!("writing {path} needs approval.")), "{why}");
         assert!(!workspace.path(path).exists());
     }
 }
@@ -152,13 +152,13 @@ fn an_agent_cannot_touch_its_own_rules_nor_secrets_in_a_tree_around_them() {
     for path in ["config/ikigai/config.toml", "data/ikigai/ikigai.db", "own.toml", ".ssh/new"] {
         let refused = tool("file_write", json!({"path": path, "content": "mode = \"full\""}));
         let why = not_permitted(&refused);
-        assert!(why.starts_with(&format!("{path} is where secrets")), "{why}");
+        assert!(why.starts_with(&format!("{path} contains secrets")), "{why}");
         tool("bash", json!({"command": format!("mkdir -p $(dirname {path}); echo x > {path}")}));
         let written = std::fs::read_to_string(home.join(path)).unwrap_or_default();
         assert_eq!(written, "", "{path}");
     }
     let refused = tool("file_read", json!({"path": ".ssh/id"}));
-    assert!(not_permitted(&refused).starts_with(".ssh/id is where secrets"), "{refused}");
+    assert!(not_permitted(&refused).starts_with(".ssh/id contains secrets"), "{refused}");
     assert_eq!(tool("file_write", json!({"path": "x", "content": ""}))["success"], true);
 }
 

@@ -154,7 +154,7 @@ fn an_undo_brings_back_no_setting_of_a_repository_that_came_later() {
     let makes_repository = "mkdir x/objects x/refs; echo 'ref: refs/heads/main' > x/HEAD";
     let calls = [write("x/config", "[core]\n\tbare = true\n"), bash(makes_repository)];
     turn(&workspace, ["-c", "second"], &calls);
-    let left = "unchanged x/config: it is one of git's settings now";
+    let left = "unchanged x/config: it is now one of git's settings";
     check(workspace.print(["undo"]), "Could not undo", &["second", left]);
     assert_eq!(workspace.read("x/config"), b"[core]\n\tbare = true\n");
 }

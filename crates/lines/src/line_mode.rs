@@ -221,7 +221,7 @@ impl LineMode {
         agent_view.can_continue = false;
         if reason == StartReason::CutOff && *agent == self.view {
             self.has_spoken = true;
-            self.dim("(continues a turn that was cut off)");
+            self.dim("(continues an interrupted turn)");
         }
     }
 
@@ -264,8 +264,8 @@ impl LineMode {
             self.note(agent, &format!("● {}", done.text));
         }
         self.changed(agent, changes);
-        if let Some(hint) = done.how_to_continue().filter(|_| is_in_view) {
-            self.dim(hint);
+        if done.can_continue && is_in_view {
+            self.dim("Press Enter to retry");
         }
         if is_in_view && !is_busy || !is_in_view && !self.is_busy() {
             self.prompt();

@@ -64,7 +64,7 @@ fn authenticate(connection: &mut Connection, address: &Address) -> Result<(), Er
         Message::AuthenticationGss
         | Message::AuthenticationKerberosV5
         | Message::AuthenticationSspi => {
-            let reason = "the server wants a Kerberos login, which ikigai does not support";
+            let reason = "the server requires a Kerberos login, which ikigai does not support";
             return Err(Error::Login { reason, advice: USE_SCRAM });
         }
         _ => return Err(Error::protocol("not a step of a login")),

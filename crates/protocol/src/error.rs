@@ -29,7 +29,7 @@ pub enum CommandError {
     #[error("Agent {0} is working. Interrupt it first, or end it with /kill {0}")]
     Working(AgentId),
     /// Too many commands are waiting for the agent.
-    #[error("Too many messages are waiting for agent {0}. Try again when it has read some")]
+    #[error("Too many messages are queued for agent {0}. Try again later")]
     QueueFull(AgentId),
     /// The command was not understood.
     #[error("{0}")]
@@ -59,7 +59,7 @@ pub enum Nothing {
     #[error("This call no longer waits for approval")]
     Approval,
     /// The user has said nothing yet.
-    #[error("Nothing was said yet")]
+    #[error("There is no message yet")]
     Conversation,
     /// There is no mark, or none with this name.
     #[error("No such mark. /mark sets one")]

@@ -5,22 +5,21 @@ use crate::event::{StopReason, TurnEnd};
 
 /// Shown when agents have reached the limit on waking each other.
 pub const MAIL_HELD: &str =
-    "mail is held: agents were woken as often as mail.max_wakes allows; your next message frees it";
+    "Mail is held: agents were woken mail.max_wakes times. Your next message releases it";
 
 /// A notice on how a turn ended, if one is needed. That the user interrupted it is in the log.
 pub(crate) fn turn_end_notice(turn: &TurnEnd) -> Option<(NoticeTone, String)> {
     let error = turn.error.as_deref();
     let (tone, text) = match turn.stop {
         StopReason::Stop if turn.text.trim().is_empty() => {
-            (NoticeTone::Warning, "the model had nothing to say")
+            (NoticeTone::Warning, "The model gave no answer")
         }
         StopReason::Stop | StopReason::Call => return None,
         StopReason::Length => {
-            (NoticeTone::Warning, "the answer was cut at the model's limit of tokens")
+            (NoticeTone::Warning, "The answer was cut at the model's token limit")
         }
         StopReason::ToolLimit => {
-            let limit = "stopped at the limit of tool calls (max_tool_turns)";
-            (NoticeTone::Warning, error.unwrap_or(limit))
+            (NoticeTone::Warning, "Stopped at the limit of tool calls (max_tool_turns)")
         }
         StopReason::Interrupted => {
             return Some((NoticeTone::Fault, format!("interrupted: {}", error?)));
@@ -38,5 +37,5 @@ pub fn effort_refused(label: &str) -> String {
 /// Says that a message was rejected because too many are queued.
 pub fn input_rejected(text: &str) -> String {
     let shown: String = text.chars().take(64).collect();
-    format!("too many messages wait, so this one was not taken: {shown}")
+    format!("Too many messages are waiting, so this one was not sent: {shown}")
 }

@@ -107,7 +107,7 @@ fn left_reason(reason: LeftReason) -> &'static str {
         LeftReason::ChangedSince => "it has changed since",
         LeftReason::Gone => "it was removed since",
         LeftReason::NotKept => "its earlier content was too large to keep",
-        LeftReason::GitSetting => "it is one of git's settings now",
+        LeftReason::GitSetting => "it is now one of git's settings",
     }
 }
 

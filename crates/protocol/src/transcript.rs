@@ -191,7 +191,7 @@ impl TranscriptReducer {
         let mut earlier = TranscriptReducer::default();
         let mut blocks = Vec::new();
         if u32::try_from(log.len()) == Ok(RECALLED) {
-            let text = "what was said before this is in the log: ikigai log";
+            let text = "earlier messages are in the log: ikigai log";
             apply(&mut blocks, earlier.add(BlockContent::Divider(text.to_owned())));
         }
         let known = log.iter().position(|message| self.first.is_some_and(|id| message.id >= id));

@@ -31,7 +31,7 @@ impl Fault {
 
     /// A response that ended before it was complete.
     pub(crate) fn broke_off() -> Fault {
-        Fault::new(Category::Network, "the stream broke off")
+        Fault::new(Category::Network, "the stream was interrupted")
     }
 
     /// A response without content.

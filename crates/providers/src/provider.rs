@@ -67,7 +67,7 @@ pub trait Decode: Send {
     /// Finishes the response.
     ///
     /// # Errors
-    /// If the response is not complete: the stream broke off, and a truncated call must never run.
+    /// If the response is not complete: its stream broke, and a truncated call must never run.
     fn finish(self: Box<Self>) -> Result<Response, Fault>;
 
     /// Finishes a response whose connection was lost. It is complete only if the server said so.

@@ -78,7 +78,7 @@ impl SseDecoder {
     ///
     /// # Errors
     /// Those of `on_event`. If it cannot parse a last line without a line end,
-    /// the stream broke off there.
+    /// the stream was interrupted there.
     pub fn finish(mut self, on_event: &mut OnEvent<'_>) -> Result<(), Fault> {
         let is_cut = !self.open_line.is_empty();
         if is_cut {

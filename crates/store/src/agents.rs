@@ -217,7 +217,7 @@ pub(crate) fn room_refusal(
     // The id of a child has more than one slash.
     let sql = format!(
         "SELECT count(*), coalesce(sum(CASE WHEN state = 'idle' AND id LIKE '%/%/' THEN 0 ELSE 1 END), 0)
-            FROM agents WHERE session = ?1 AND {}",
+            FROM agents a WHERE session = ?1 AND {} AND NOT ({UNUSED})",
         State::ALIVE
     );
     let counts = unit.row(&sql, params![session], |row| Ok((row.get(0)?, row.get(1)?)))?;

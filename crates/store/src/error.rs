@@ -30,7 +30,8 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The file is gone, but its log still has the latest changes.
-    #[error("The database {} is not there or empty, but its log {} is, and mail may be in it: put the database back, or move the log", path.display(), log.display())]
+    #[error("The database {} is missing or empty, but its log {} exists and may contain mail: \
+        put the database back, or move the log", path.display(), log.display())]
     LogWithoutDatabase {
         /// The file.
         path: PathBuf,
@@ -82,7 +83,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The address of a server is malformed.
-    #[error("The address of the database is wrong: {0}")]
+    #[error("Invalid database address: {0}")]
     ServerAddress(String),
     /// The server cannot be reached.
     #[error(
@@ -116,7 +117,8 @@ pub enum StoreError {
     },
     /// The connection was lost during a commit, and the server did not come back.
     #[error(
-        "The database server {server} went away during a commit, so it is unknown whether the last action was saved: check with 'ikigai log' or 'ikigai mail inbox' when it is back"
+        "The database server {server} was lost during a commit, so the last action may or may \
+            not have been saved: check with 'ikigai log' or 'ikigai mail inbox' when it is back"
     )]
     Uncertain {
         /// Its address, without a password.
@@ -171,7 +173,7 @@ pub enum StoreError {
     },
     /// The other database already has the session.
     #[error(
-        "Session {0} is in that database already: delete it there first with 'ikigai sessions rm'"
+        "Session {0} is already in that database: delete it there first with 'ikigai sessions rm'"
     )]
     SessionExists(SessionId),
     /// A condition for the request does not hold.

@@ -13,7 +13,8 @@ pub enum Refusal {
     TooDeep(u32),
     /// Mail to an agent with this name would be ambiguous.
     #[error(
-        "'{}' is no name for an agent: use up to 32 letters, digits, '-', '_' and '.', but not only digits, 'parent' or 'user'", cut(.0)
+        "'{}' is not a valid agent name: use up to 32 letters, digits, '-', '_' and '.', but not \
+            only digits, 'parent' or 'user'", cut(.0)
     )]
     Name(String),
     /// A name must be unique.
@@ -37,7 +38,7 @@ pub enum Refusal {
     #[error("Agent {0} cannot be killed by its descendant")]
     KillsAncestor(AgentId),
     /// Only the user can kill these.
-    #[error("Agent {0} is a top-level agent: only a person can kill it")]
+    #[error("Agent {0} is a top-level agent: only the user can kill it")]
     TopLevel(AgentId),
     /// A session needs an agent for the user.
     #[error("Agent {0} is the last top-level agent")]

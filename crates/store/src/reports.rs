@@ -97,7 +97,7 @@ fn body_of(text: &str) -> String {
     // Not every database can store NUL.
     let text = text.trim().replace('\0', "\u{FFFD}");
     match text.len() {
-        0 => "(ended without a text)".to_owned(),
+        0 => "(ended without an answer)".to_owned(),
         length if length <= BODY_LIMIT => text,
         length => {
             let marked = |kept: usize| format!("\n[Cut: showing first {kept} of {length} bytes]");
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_report_fits_into_mail_and_says_that_it_was_truncated() {
         assert_eq!(body_of("  done\n"), "done");
-        assert_eq!(body_of(" \n"), "(ended without a text)");
+        assert_eq!(body_of(" \n"), "(ended without an answer)");
         assert_eq!(body_of("a\0b"), "a\u{fffd}b");
         let largest = "x".repeat(BODY_LIMIT);
         assert_eq!(body_of(&largest), largest);

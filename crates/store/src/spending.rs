@@ -2,7 +2,7 @@
 //!
 //! A request is noted before it is sent: in the commit that grants it. The usage message of its
 //! response accounts for it. What can no longer be accounted for (the process died, the agent was
-//! killed or interrupted, the stream broke off) is counted as unreported: it may have been billed.
+//! killed or interrupted, its stream broke) is counted as unreported: it may have been billed.
 
 use ikigai_conversation::{AgentId, SessionId, Time, Usage};
 

@@ -197,7 +197,7 @@ fn is_report(database: &Database, mail: &MailRow, message: i64) -> bool {
         agent(mail.sender).and_then(|child| child.parent()) == agent(mail.recipient);
     let said = database.message(mail.sender, message);
     let is_said = said.is_some_and(|said| {
-        let is_of_program = ["Error: ", "(ended without a text)"];
+        let is_of_program = ["Error: ", "(ended without an answer)"];
         is_of_program.iter().any(|text| mail.body.starts_with(text))
             || said.content.trim().starts_with(&mail.body)
     });

@@ -150,7 +150,7 @@ impl<T: Choice> Argument for Option<T> {
 pub struct Texts(pub Vec<String>);
 
 impl Texts {
-    /// More is no list that anybody means.
+    /// A longer list is a mistake.
     const LONGEST: usize = 1_000;
 }
 

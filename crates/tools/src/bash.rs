@@ -102,7 +102,7 @@ impl Bash {
                 let reason = with_words(&without_number(&reason), &output);
                 let place = context.directory().display();
                 let error = format!("Cannot start bash in {place}: {reason}");
-                let why = |kind| format!("the {kind} sandbox could not be had: {reason}");
+                let why = |kind| format!("the {kind} sandbox cannot be set up: {reason}");
                 let no_sandbox = self.lost_sandbox(context).map(why);
                 return Execution { no_sandbox, ..ToolResult::failure(&error).into() };
             }
@@ -273,7 +273,7 @@ async fn due(live: Option<&LiveStream>) {
     }
 }
 
-/// The reason, with what was said by whoever could not start the command.
+/// The reason, with the message of the program that could not start the command.
 fn with_words(reason: &str, words: &Output) -> String {
     match words.text.trim_end() {
         "" => reason.to_owned(),

@@ -232,7 +232,7 @@ impl Context {
         self.tree.as_ref().map(|tree| tree.turn_to_write())
     }
 
-    /// Whether a file that was just written has become one of git's settings meanwhile, which nobody has approved: a
+    /// Whether a file that was just written has become one of git's settings meanwhile, without approval: a
     /// command may have made a repository of the folder.
     pub(crate) fn has_become_guarded(&self, path: &Path) -> bool {
         self.tree.is_some() && !self.guarded_too && has_become_setting(path)

@@ -76,7 +76,7 @@ impl FileError {
             | FileError::LeadsElsewhere => "Not permitted".to_owned(),
             FileError::Locked => "File is locked by another process".to_owned(),
             FileError::ChangedMeanwhile => {
-                "File was changed by another program at the same time, try again".to_owned()
+                "File was changed by another program at the same time; try again".to_owned()
             }
             FileError::NotSeen => "Not read before".to_owned(),
             FileError::Stale => CHANGED_SINCE.to_owned(),
@@ -90,7 +90,7 @@ impl FileError {
 
 /// Why a hidden file is neither read nor written without approval.
 pub(crate) fn hidden(path: &str) -> String {
-    format!("{path} is where secrets or ikigai's own files are kept")
+    format!("{path} contains secrets or ikigai's own files")
 }
 
 const CHANGED_SINCE: &str = "File changed since you read it";

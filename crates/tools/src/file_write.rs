@@ -44,7 +44,7 @@ tool! {
     }
 }
 
-/// How often a file is looked at anew that somebody has just created.
+/// How often a file that another process has just created is looked at again.
 const ATTEMPTS: u32 = 10;
 
 impl FileWrite {
@@ -58,7 +58,7 @@ impl FileWrite {
                 (String::new(), Some(remark))
             }
             Present::Unknown => {
-                (String::new(), Some(format!("{path}: whatever it holds is replaced by")))
+                (String::new(), Some(format!("{path}: its content is replaced by")))
             }
         };
         whole_change(path, remark, &old, &self.content.0)
@@ -112,8 +112,8 @@ impl FileWrite {
         Ok(written.unless_guarded(context)?)
     }
 
-    /// Under the lock, and whoever does not know of that is noticed when the file is replaced: so what is
-    /// overwritten is what the agent has seen.
+    /// Checked under the lock. A program that ignores the lock is noticed when the file is replaced. So only
+    /// what the agent has seen is overwritten.
     fn require_seen(&self, context: &Context, target: &Target) -> Result<(), Refused> {
         let (Some(memory), Some(looks)) = (context.memory(), target.looks()) else {
             return Ok(());

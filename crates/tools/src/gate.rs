@@ -1,9 +1,9 @@
-//! Whether a call may be carried out: the mode decides, and the person's rules before it.
+//! Whether a call may be carried out: the user's rules decide, then the mode.
 //!
 //! [`Gate::judge`] is pure: it is given the [`Fact`]s of a call, one for each of its effects, which `Call::facts` finds
 //! out, and gives a [`Verdict`]. It knows effects and no tools; a call with several is as good as its worst one. It asks
-//! nobody and starts nothing. Rules are about the tools that they name, and are tried in order and the first that matches counts;
-//! for a command that holds for each of its parts, and the whole is as good as its worst part. A rule that grants
+//! no questions and starts nothing. A rule is about the tools that it names. The first rule that matches applies;
+//! a command is judged part by part, and the whole is as good as its worst part. A rule that grants
 //! counts only for commands in a small language that is read exactly as bash reads it (`gate/strict.rs`); a rule
 //! that forbids counts for whatever it may be meant for (`gate/shell.rs`, and `gate/runners.rs` for what a program
 //! runs besides itself).
@@ -168,9 +168,9 @@ impl fmt::Display for Question {
         match &self.rule {
             Some(rule) => {
                 let why = &self.why;
-                write!(f, "{why}. What would allow it, {WHERE_RULES_STAND}:\n{rule}")
+                write!(f, "{why}. This rule would allow it, {WHERE_RULES_STAND}:\n{rule}")
             }
-            None => write!(f, "{}. No rule for this alone can be named", self.why),
+            None => write!(f, "{}. No rule can allow only this", self.why),
         }
     }
 }
@@ -180,7 +180,7 @@ pub fn refusal(why: &str) -> ToolResult {
     ToolResult::refused(why, None)
 }
 
-/// The result of a call for which nobody answered before the turn was ended.
+/// The result of a call whose question was still open when the turn ended.
 pub fn interrupted() -> ToolResult {
     ToolResult::failure("Interrupted: it was not carried out")
 }
@@ -224,7 +224,7 @@ impl Gate {
             Fact::Host(host) => judge_host(rules, tool, host),
             Fact::Database => judge_whole_tool(rules, tool, None),
             Fact::Unknown => {
-                let why = format!("it is not known what {tool} does");
+                let why = format!("the effects of {tool} are unknown");
                 judge_whole_tool(rules, tool, Some(why))
             }
         }
@@ -234,7 +234,7 @@ impl Gate {
     fn need(&self, leaves_sandbox: bool, wants_network: bool) -> Need {
         match (self.sandbox, leaves_sandbox, wants_network) {
             (Confinement::Missing, _, _) => {
-                Need::Trust("there is no sandbox here, so every command is asked for")
+                Need::Trust("there is no sandbox here, so every command needs approval")
             }
             (Confinement::InForce, true, _) => Need::Trust("the command asks to leave the sandbox"),
             (Confinement::InForce, false, true) => {
@@ -316,7 +316,7 @@ fn judge_file(rules: &[&Rule], tool: &str, file: &FileFacts) -> Verdict {
             Some(Decision::Allow | Decision::Network),
             Reach::Tree | Reach::TreeAndGuarded | Reach::Network,
         ) => Verdict::Allow(reach),
-        (None, Reach::TreeAndGuarded) => ask(format!("{named} is only written with a yes")),
+        (None, Reach::TreeAndGuarded) => ask(format!("writing {named} needs approval")),
         (Some(Decision::Allow | Decision::Network) | None, Reach::Anywhere | Reach::Full) => {
             ask(match file.whereabouts {
                 Whereabouts::Hidden => hidden(&named),
@@ -339,7 +339,7 @@ fn judge_host(rules: &[&Rule], tool: &str, host: &str) -> Verdict {
         Some(Decision::Deny) => Verdict::Deny(forbidden(rule)),
         Some(Decision::Ask) => ask(forbidden(rule)),
         Some(Decision::Allow | Decision::Network | Decision::Trust) => Verdict::Allow(Reach::Tree),
-        None => ask(format!("{tool} wants to reach {}", shorten(host))),
+        None => ask(format!("{tool} wants to connect to {}", shorten(host))),
     }
 }
 

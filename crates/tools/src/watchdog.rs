@@ -230,7 +230,7 @@ async fn follow(
     };
     let started = tokio::select! {
         started = start => started,
-        () = end_requested(&mut control) => Err(io::Error::other("it was ended before it began")),
+        () = end_requested(&mut control) => Err(io::Error::other("it was ended before it started")),
     };
     match started {
         Ok((command, guarded)) => {

@@ -56,8 +56,7 @@ fn hidden_places_in_the_tree_are_not_touched() {
     let world = world.confined_to(tree.into());
     for path in ["keys/secret", "keys", "secret-file", "sub/way/secret", "sub/../keys/new/file"] {
         fails(&world, path);
-        let expected =
-            format!("Not permitted: {path} is where secrets or ikigai's own files are kept");
+        let expected = format!("Not permitted: {path} contains secrets or ikigai's own files");
         let (tool, arguments) = &World::calls(path)[1];
         assert_eq!(world.error(tool, arguments), expected);
     }

@@ -96,7 +96,7 @@ fn what_is_unknown_needs_approval_or_a_rule_about_the_whole_tool_and_is_refused_
     let allowed = Verdict::Allow(Reach::Tree);
     let refused = Verdict::Deny("made is not offered in mode read".to_owned());
     for facts in [&[Fact::Unknown][..], &[], &[Fact::Database, Fact::Unknown]] {
-        let why = "it is not known what made does";
+        let why = "the effects of made are unknown";
         check_asked(judge(Mode::Work, &[], facts), why, "*");
         check_asked(judge(Mode::Work, &[("a", Decision::Trust)], facts), why, "*");
         assert_eq!(judge(Mode::Work, &[("*", Decision::Allow)], facts), allowed);
@@ -114,7 +114,7 @@ fn a_host_needs_approval_or_a_rule_that_names_it() {
     };
     let allowed = Verdict::Allow(Reach::Tree);
     let refused = Verdict::Deny("made is not offered in mode read".to_owned());
-    check_asked(judge(Mode::Work, &[], "docs.rs"), "made wants to reach docs.rs", "docs.rs");
+    check_asked(judge(Mode::Work, &[], "docs.rs"), "made wants to connect to docs.rs", "docs.rs");
     assert_eq!(judge(Mode::Read, &[], "docs.rs"), refused);
     for (pattern, host) in [
         ("docs.rs", "docs.rs"),
@@ -207,7 +207,7 @@ fn what_is_replaced_and_cannot_be_shown_is_told() {
     }
     // Whatever is out of the call's own reach is not read for its preview either.
     let outside = world.text("outside/secret");
-    let remark = format!("{outside}: whatever it holds is replaced by");
+    let remark = format!("{outside}: its content is replaced by");
     let preview = world.preview(Reach::Tree, "file_write", &write(&outside));
     check_change(preview, Some(&remark), &["@@ -0,0 +1 @@", "+a"]);
     let preview = world.preview(Reach::Anywhere, "file_write", &write(&outside));

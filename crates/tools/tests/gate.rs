@@ -473,7 +473,7 @@ fn where_commands_have_the_network_it_needs_nothing() {
 fn only_commands_can_be_granted_the_network() {
     let rule = |tool: &str| new_rule(tool, "*", Decision::Network).map(drop);
     assert_eq!(rule("bash"), Ok(()));
-    let why = "only commands can be granted the network, write allow or trust".to_owned();
+    let why = "only commands can be granted the network; use allow or trust".to_owned();
     assert_eq!(rule("file_read"), Err(why));
 }
 
@@ -520,13 +520,13 @@ fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
         asked(judge_leaving(&[], "make \"x\"")).refusal().to_string(),
         json!({
             "success": false,
-            "error": "Not permitted: the command asks to leave the sandbox. What would allow it, in your own configuration before other rules ('ikigai config' names the file):\n\
+            "error": "Not permitted: the command asks to leave the sandbox. This rule would allow it, in your own configuration before other rules ('ikigai config' names the file):\n\
                       [[rules]]\ntool = \"bash\"\nmatch = \"make x\"\ndecision = \"trust\"",
         })
         .to_string()
     );
     let refusal = asked(judge_leaving(&[], "make $(x)")).refusal().to_string();
-    assert!(refusal.contains("No rule for this alone can be named"), "{refusal}");
+    assert!(refusal.contains("No rule can allow only this"), "{refusal}");
 }
 
 #[test]
@@ -706,7 +706,7 @@ fn hidden_places_in_the_tree_are_asked_for() {
     let facts = world.facts("file_read", &json!({"path": ".ssh/id"}));
     let question =
         asked(Gate::new(Mode::Work, Confinement::InForce, Vec::new()).judge("file_read", &facts));
-    assert_eq!(question.why, ".ssh/id is where secrets or ikigai's own files are kept");
+    assert_eq!(question.why, ".ssh/id contains secrets or ikigai's own files");
 }
 
 #[test]

@@ -180,7 +180,10 @@ impl App {
             Popup::None | Popup::Keys(_) | Popup::Team(_) => {
                 // A paste never answers a question, so it goes into the text input.
                 if self.input().paste(text) == Pasted::TooLong {
-                    self.refuse("The pasted text is too long. Put it into a file and name that");
+                    self.refuse(
+                        "The pasted text is too long. Put it into a file and mention the \
+                        file",
+                    );
                 }
                 self.history.reset();
             }

@@ -44,7 +44,7 @@ fn render(outcome: Option<&Outcome>, size: OutputSize) -> ToolResult {
             success(render_wait(waited, size)).summed_up(wait_line(waited))
         }
         Outcome::Abandoned => {
-            ToolResult::failure("Interrupted: the wait was ended, the agents go on")
+            ToolResult::failure("Interrupted: the wait ended, the agents continue")
         }
         Outcome::Refused(refusal) => ToolResult::failure(&refusal.to_string()),
         // No step of these tools has these outcomes.
@@ -102,7 +102,7 @@ fn wait_line(waited: &WaitReport) -> String {
     let status =
         |result: &AwaitedAgent| format!("{} {}", result.agent, status_name(&result.status));
     let results: Vec<String> = waited.results.iter().map(status).collect();
-    let results = if results.is_empty() { "nobody".to_owned() } else { results.join(", ") };
+    let results = if results.is_empty() { "no agents".to_owned() } else { results.join(", ") };
     match waited.unread {
         0 => results,
         unread => format!("{results}; {unread} unread"),

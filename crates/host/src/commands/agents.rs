@@ -73,7 +73,7 @@ impl OpenSession {
         // The database refuses to kill the last one.
         if target.is_none() && view == own && self.has_others().await {
             let why =
-                format!("This would end agent {own} and its children. To do so, type /kill {own}");
+                format!("This ends agent {own} and its children. To confirm, type /kill {own}");
             return Err(CommandError::Refused(why));
         }
         let target = target.unwrap_or_else(|| view.to_string());

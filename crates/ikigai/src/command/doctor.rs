@@ -23,7 +23,7 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
 
 /// The report if the configuration itself is invalid.
 pub(crate) fn run_without_configuration(error: &anyhow::Error) -> anyhow::Result<Exit> {
-    let text = format!("{error:#}\n    (nothing else was checked)");
+    let text = format!("{error:#}\n    (no further checks were made)");
     let finding = Finding { what: "configuration", health: Health::Bad, text };
     print::out(print::safe(&finding.render()))?;
     Ok(Exit::Failed)
@@ -61,19 +61,16 @@ fn configuration() -> Finding {
     Finding { what: "configuration", health: Health::Good, text }
 }
 
-/// Where there are keys: in variables, and stored ones. They are never shown.
+/// Which variables with keys are set. Their values are never shown.
 fn keys(environment: &Environment) -> Finding {
     let variables = environment.settings.key_variables();
     let (set, missing): (Vec<_>, Vec<_>) = variables.partition(|(_, is_set)| *is_set);
-    let has_stored = environment.settings.credentials().providers().next().is_some();
-    let health = if set.is_empty() && !has_stored { Health::Missing } else { Health::Good };
+    let health = if set.is_empty() { Health::Missing } else { Health::Good };
     let state = |variables: Vec<(String, bool)>, state: &str| {
         let names: Vec<String> = variables.into_iter().map(|(name, _)| name).collect();
         (!names.is_empty()).then(|| format!("{} {state}", names.join(", ")))
     };
-    let stored: Vec<&str> = environment.settings.credentials().providers().collect();
-    let stored = (!stored.is_empty()).then(|| format!("stored for {}", stored.join(", ")));
-    let states = [state(set, "set"), stored, state(missing, "not set")];
+    let states = [state(set, "set"), state(missing, "not set")];
     let text = states.into_iter().flatten().collect::<Vec<_>>().join("; ");
     Finding { what: "keys", health, text }
 }
@@ -88,17 +85,17 @@ fn foreign(foreign: &ForeignFile) -> Finding {
 fn terminal(environment: &Environment) -> Finding {
     let finding = |health, text: String| Finding { what: "terminal", health, text };
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-        let text = "none here; 'ikigai run' needs none";
+        let text = "none; 'ikigai run' does not need one";
         return finding(Health::Missing, text.to_owned());
     }
     let name = environment.variable("TERM").unwrap_or_else(|| "dumb".to_owned());
     if name == "dumb" {
-        let text = "TERM is dumb, so you talk line by line; set it for the full screen";
+        let text = "TERM is dumb, so line mode is used; set TERM for the full screen";
         return finding(Health::Missing, text.to_owned());
     }
     match rustix::termios::tcgetwinsize(io::stdout()) {
         Ok(size) => finding(Health::Good, format!("{name}, {}×{}", size.ws_col, size.ws_row)),
-        Err(error) => finding(Health::Bad, format!("{name}: its size is not known: {error}")),
+        Err(error) => finding(Health::Bad, format!("{name}: unknown size: {error}")),
     }
 }
 
@@ -114,15 +111,14 @@ fn model(environment: &Environment) -> anyhow::Result<Finding> {
     runtime.shutdown_background();
     let label = &model.label;
     Ok(match models {
-        Ok(models) if models.iter().any(|listed| listed.name == model.name) => {
+        Ok(names) if names.contains(&model.name) => {
             let text = format!("{label}, known to its server");
             finding(Health::Good, text)
         }
         // Some servers have more models than they list.
-        Ok(models) => {
-            let names: Vec<String> = models.into_iter().map(|listed| listed.name).collect();
+        Ok(names) => {
             let text = format!(
-                "{label}; its server is there and does not list it, but {}",
+                "{label}; its server is running but does not list it; it lists {}",
                 summarize_names(&names)
             );
             finding(Health::Good, text)
@@ -171,12 +167,12 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
         ),
         (Ok(SandboxKind::Landlock), _) => {
             let better = match commands.failed_sandbox() {
-                Some(failed) => format!("the stronger one does not work ({failed})"),
-                None => "install bubblewrap for a stronger one".to_owned(),
+                Some(failed) => format!("the stronger bubblewrap does not work ({failed})"),
+                None => "install bubblewrap for a stronger sandbox".to_owned(),
             };
             let sockets = match sandbox.network {
                 true => "commands have the network",
-                false => "commands have no sockets, so no loopback",
+                false => "commands have no sockets, not even on localhost",
             };
             let unix = "sandbox.unix_sockets has no effect";
             let text = format!("landlock, in mode {}; {better}; {sockets}; {unix}", mode.word());
@@ -187,14 +183,14 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
                 (true, _) => "commands have the network",
                 (false, Loopback::PerAgent) => "the commands of an agent share a private loopback",
                 (false, Loopback::PerCommand) => {
-                    "each command has its own loopback, which no later command reaches"
+                    "each command has its own loopback, which later commands cannot reach"
                 }
             };
             finding(Health::Good, format!("{kind}, in mode {}; {sockets}", mode.word()))
         }
         (Err(none), _) => finding(
             Health::Missing,
-            format!("{none}, so every command is asked for: install bubblewrap"),
+            format!("{none}, so every command needs approval: install bubblewrap"),
         ),
     })
 }
@@ -203,7 +199,8 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
 fn held_back(environment: &Environment) -> Option<Finding> {
     let names = environment.held_back();
     let text = format!(
-        "not given to commands in the sandbox, since they look like secrets: {} (sandbox.env lets them through)",
+        "held back from sandboxed commands, since they look like secrets: {} (sandbox.env lets \
+            them through)",
         names.join(", ")
     );
     let finding = Finding { what: "variables", health: Health::Good, text };

@@ -59,7 +59,7 @@ fn parse(action: &MailAction) -> anyhow::Result<Result<Command, String>> {
 }
 
 fn read_body() -> anyhow::Result<String> {
-    String::from_utf8(read_stdin("the text")?).context("the text on standard input is no UTF-8")
+    String::from_utf8(read_stdin("the text")?).context("the text on stdin is not UTF-8")
 }
 
 fn refuse(text: &str, json: bool) -> anyhow::Result<Exit> {

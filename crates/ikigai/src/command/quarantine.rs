@@ -18,7 +18,7 @@ pub(crate) fn run(
         let path = print::safe(&path.to_string_lossy());
         print::out(match replaced(&folder, id) {
             Some(kept) => format!(
-                "Put back {path}. What it replaced is kept under {id}: {}\n",
+                "Put back {path}. The file it replaced is kept under {id}: {}\n",
                 kept.display()
             ),
             None => format!("Put back {path}\n"),
@@ -27,7 +27,7 @@ pub(crate) fn run(
     }
     let records = quarantined(&folder)?;
     if records.is_empty() {
-        print::out("Nothing is in quarantine.\n")?;
+        print::out("The quarantine is empty.\n")?;
         return Ok(Exit::Done);
     }
     let lines: Vec<String> =

@@ -29,7 +29,7 @@ pub(crate) fn run(environment: Environment, arguments: &RunArguments) -> anyhow:
     let environment = &Arc::new(environment);
     let prompt = prompt(&arguments.prompt)?;
     if prompt.trim().is_empty() {
-        print::note("ikigai: the prompt is empty: say what is to be done");
+        print::note("ikigai: the prompt is empty: describe the task");
         return Ok(Exit::WrongUsage);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -80,11 +80,11 @@ fn limit_time(seconds: u64, interrupt: CancellationToken) -> std::io::Result<()>
     const PATIENCE: Duration = Duration::from_secs(10);
     let wait = move || {
         thread::sleep(Duration::from_secs(seconds));
-        print::note(&format!("ikigai: the time is up (--timeout {seconds})"));
+        print::note(&format!("ikigai: interrupted after {seconds} s (--timeout)"));
         interrupt.cancel();
         thread::sleep(PATIENCE);
         print::note(
-            "ikigai: a file or the database does not respond: ended without waiting for it",
+            "ikigai: a file or the database does not respond; exiting without waiting for it",
         );
         std::process::exit(Exit::Interrupted.code().into());
     };

@@ -30,7 +30,7 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyho
         Ok(call) => match call.work() {
             Work::Executor(_) if environment.selection.new => {
                 print::note(&format!(
-                    "ikigai: --new cannot be used with {name}: it needs no session"
+                    "ikigai: --new cannot be used with {name}, which needs no session"
                 ));
                 return Ok(Exit::WrongUsage);
             }

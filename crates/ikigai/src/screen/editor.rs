@@ -50,7 +50,7 @@ pub(super) async fn edit(
     let size = fs::metadata(&path)?.len();
     anyhow::ensure!(
         size <= LIMIT,
-        "the text is too long ({size} bytes): put it into a file and name that"
+        "the text is too long ({size} bytes): put it into a file and mention the file"
     );
     let edited = fs::read(&path).context("cannot read what the editor wrote")?;
     Ok(Some(String::from_utf8_lossy(&edited).into_owned()))

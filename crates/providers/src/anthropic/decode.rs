@@ -459,8 +459,20 @@ mod tests {
 
     #[test]
     fn an_incomplete_stream_is_a_fault() {
-        check_fault(&Anthropic, &[START, TEXT, HI], Category::Network, "the stream broke off");
-        check_fault(&Anthropic, &[r#"{"type":"ping"}"#], Category::Network, "the stream broke off");
+        check_fault(
+            &Anthropic,
+            &[START, TEXT, HI],
+            Category::Network,
+            "the stream was \
+            interrupted",
+        );
+        check_fault(
+            &Anthropic,
+            &[r#"{"type":"ping"}"#],
+            Category::Network,
+            "the stream was \
+            interrupted",
+        );
         let nothing = "the server ended its stream without an answer";
         check_fault(&Anthropic, &[], Category::Server, nothing);
         let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;

@@ -27,7 +27,7 @@ pub(super) fn unreachable(shown: &str, error: &reqwest::Error) -> Fault {
 
 /// A connection that ended too early.
 pub(super) fn broken(shown: &str, error: &reqwest::Error) -> Fault {
-    let message = format!("the connection to {shown} broke off ({})", cause(error));
+    let message = format!("the connection to {shown} was lost ({})", cause(error));
     Fault::new(Category::Network, message)
 }
 

@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn an_incomplete_stream_is_a_fault() {
-        check_fault(&Google, &[HI], Category::Network, "the stream broke off");
+        check_fault(&Google, &[HI], Category::Network, "the stream was interrupted");
         let nothing = "the server ended its stream without an answer";
         check_fault(&Google, &[], Category::Server, nothing);
         let wrong = "the server's response is not in Google's format";

@@ -482,7 +482,7 @@ mod tests {
             &Responses,
             &[CREATED, MESSAGE, HI, MESSAGE_DONE],
             Category::Network,
-            "the stream broke off",
+            "the stream was interrupted",
         );
         let nothing = "the server ended its stream without an answer";
         check_fault(&Responses, &[], Category::Server, nothing);

@@ -270,7 +270,7 @@ impl<'a> Transaction<'a> {
                 return Err(refused);
             }
             if started.elapsed() > LOCK_TIMEOUT {
-                let reason = "others write to it all the time".to_owned();
+                let reason = "other transactions keep writing to it".to_owned();
                 let server = self.server.shown();
                 return Err(StoreError::ServerBusy { server, reason, advice: "try again" });
             }

@@ -57,10 +57,10 @@ async fn a_refused_fork_says_why() {
     let rule =
         "use up to 32 letters, digits, '-', '_' and '.', but not only digits, 'parent' or 'user'";
     for name in ["", "1", "parent", "user", "a b", "a/"] {
-        check(named(name), &format!("'{name}' is no name for an agent: {rule}")).await;
+        check(named(name), &format!("'{name}' is not a valid agent name: {rule}")).await;
     }
     let long = "x".repeat(100);
-    check(named(&long), &format!("'{}' is no name for an agent: {rule}", &long[..64])).await;
+    check(named(&long), &format!("'{}' is not a valid agent name: {rule}", &long[..64])).await;
     let child = agents[0].fork(&store, named("builder")).await.unwrap();
     let taken = "Agent 0/0/ is already called 'builder'";
     assert_eq!(agents[1].fork(&store, named("builder")).await.unwrap_err(), taken);
@@ -239,7 +239,7 @@ async fn a_model_may_not_kill_itself_nor_its_ancestors_nor_top_level_agents() {
     check("0/0/0/", "Agent 0/0/0/ cannot kill itself").await;
     check("0/0/", "Agent 0/0/ cannot be killed by its descendant").await;
     check("0/", "Agent 0/ cannot be killed by its descendant").await;
-    check("1/", "Agent 1/ is a top-level agent: only a person can kill it").await;
+    check("1/", "Agent 1/ is a top-level agent: only the user can kill it").await;
     check("7/", "Agent 7/ not found").await;
     let parent = NamedAgent { address: AgentAddress::Parent, given: "parent".to_owned() };
     let result = grandchild.call(&store, Step::Kill(parent)).await.unwrap();

@@ -108,7 +108,7 @@ fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize
     }
     let parts: Vec<Part> = script.parts.into_iter().filter_map(without_keywords).collect();
     if parts.iter().any(|part| part.words.first() == Some(&Word::Unknown)) {
-        return judge_words(rules, words, "the name of a command is not written out");
+        return judge_words(rules, words, "the name of a command is not spelled out");
     }
     let said = parts.iter().map(|part| judge_part(rules, part, depth));
     let said = said.fold(NO_RULE, |worst, said| worst.worse(Some(said)));
@@ -182,10 +182,10 @@ fn behind_options(word: &str) -> impl Iterator<Item = &str> {
 
 fn judge_run(rules: &[&Rule], run: Run, depth: usize) -> Judgement {
     match run {
-        _ if depth > DEEPEST => uncertain("it has too many commands within each other"),
+        _ if depth > DEEPEST => uncertain("its commands are nested too deeply"),
         Run::Unknown(why) => uncertain(why),
         Run::Part(part) if part.words.first() == Some(&Word::Unknown) => {
-            uncertain("the name of a command is not written out")
+            uncertain("the name of a command is not spelled out")
         }
         Run::Part(part) => judge_part(rules, &part, depth),
         Run::Text(text) => judge_generously(rules, split(&text), &text, depth),
@@ -202,7 +202,7 @@ fn judge_words(forbidding: &[&Rule], words: &[Word], doubt: &str) -> Judgement {
 }
 
 fn uncertain(doubt: &str) -> Judgement {
-    Judgement::ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
+    Judgement::ask(format!("a rule might forbid the command: {doubt}"))
 }
 
 /// A forbidding rule that may match some sequence of these words, also with the program given by

@@ -83,7 +83,7 @@ impl Rule {
     ) -> Result<Rule, String> {
         let runs_commands = effects.contains(&EffectKind::Command);
         if decision == Decision::Network && !runs_commands {
-            return Err("only commands can be granted the network, write allow or trust".to_owned());
+            return Err("only commands can be granted the network; use allow or trust".to_owned());
         }
         let paths = match (runs_commands, WordPattern::futility(pattern)) {
             (true, Some(why)) => return Err(why.to_owned()),
@@ -94,7 +94,7 @@ impl Rule {
         Ok(Rule { tool: tool.to_owned(), pattern: pattern.to_owned(), decision, words, paths })
     }
 
-    /// What it says, for whoever ran into it.
+    /// What it says, for the message of a refusal.
     pub(super) fn sentence(&self) -> String {
         let Rule { tool, pattern, decision, .. } = self;
         format!("the rule for {tool} '{pattern}' says {}", decision.word())

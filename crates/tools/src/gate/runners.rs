@@ -19,8 +19,8 @@ pub(super) enum Run {
     Unknown(&'static str),
 }
 
-const WORDS: &str = "it runs what is not written out";
-const INPUT: &str = "a shell reads commands that are not written out";
+const WORDS: &str = "it runs a command that is not spelled out";
+const INPUT: &str = "a shell reads commands that are not spelled out";
 const NAMES: &str = "it gives a command another name";
 
 /// Shells: they run a text, a script, or their input.

@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
                 draft.is_unknown = false;
             }
             if draft.is_unknown {
-                self.hidden("the name of a command is not written out");
+                self.hidden("the name of a command is not spelled out");
             }
         }
         let word = match draft.is_unknown {

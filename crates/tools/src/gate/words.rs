@@ -50,10 +50,10 @@ impl WordPattern {
     /// Why no command can ever match, if so.
     pub(super) fn futility(pattern: &str) -> Option<&'static str> {
         if pattern.trim().is_empty() {
-            return Some("it is empty, write * for any command");
+            return Some("it is empty; write * for any command");
         }
         has_several_parts(pattern)
-            .then_some("commands are judged part by part, write a rule for each part")
+            .then_some("commands are judged part by part; write a rule for each part")
     }
 
     pub(super) fn parse(pattern: &str) -> WordPattern {

@@ -227,7 +227,7 @@ impl Comparison<'_> {
             Role::Hook => Ok(()),
             Role::OldRemote if version.is_folder() => Ok(()),
             Role::OldRemote => refuse("git reads URLs from it"),
-            Role::OfProgram => refuse("other programs run or believe it"),
+            Role::OfProgram => refuse("other programs run or trust it"),
             Role::DotGit if version.is_folder() => Ok(()),
             Role::DotGit if was.is_some_and(Version::is_folder) => {
                 refuse("it replaced the folder of a repository")
@@ -322,7 +322,7 @@ impl Comparison<'_> {
             Some(Content::Bytes(bytes)) => parse(bytes)?,
             Some(Content::Folder) | None => Settings::default(),
             Some(Content::Link(_) | Content::Unknown) => {
-                return Err("it was changed, and what it was before is not known".to_owned());
+                return Err("it was changed, and its earlier content is unknown".to_owned());
             }
         };
         let repository = self.absolute.parent().unwrap_or(self.absolute);

@@ -7,18 +7,18 @@ use super::{Kind, Sandbox};
 
 const NETWORK: &str =
     r#"[ikigai sandbox: no network; call bash with "network": true to ask for it]"#;
-const LOCALHOST: &str = r#"[ikigai sandbox: localhost has only the servers that your own commands have started; call bash with "network": true to ask for others]"#;
+const LOCALHOST: &str = r#"[ikigai sandbox: localhost reaches only servers that your own commands started; call bash with "network": true to ask for others]"#;
 const NO_SOCKETS: &str = r#"[ikigai sandbox: no sockets at all, not even on localhost; call bash with "network": true to ask for the network, or with "sandbox": false for Unix sockets]"#;
 const UNIX_SOCKETS: &str = r#"[ikigai sandbox: no Unix sockets; the user can allow them by sandbox.unix_sockets = true, or call bash with "sandbox": false to ask for this command]"#;
 /// Landlock cannot allow them.
 const NO_UNIX_SOCKETS: &str =
     r#"[ikigai sandbox: no Unix sockets; call bash with "sandbox": false to ask for them]"#;
 const SHARED_MEMORY: &str = r#"[ikigai sandbox: no shared memory and no semaphores, which Python's multiprocessing needs; call bash with "sandbox": false to ask for them]"#;
-const SECRETS: &str = r#"[ikigai sandbox: places of secrets cannot be read from here and may look empty; call bash with "sandbox": false to ask for it]"#;
-const SETTINGS: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
+const SECRETS: &str = r#"[ikigai sandbox: locations of secrets cannot be read and may look empty; call bash with "sandbox": false to ask for it]"#;
+const SETTINGS: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed; call bash with "sandbox": false to ask for it]"#;
 const PLACES: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#;
 /// Landlock denies access where bubblewrap shows an empty folder.
-const PLACES_AND_SECRETS: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written, places of secrets cannot be read, nor the folders around them be listed; call bash with "sandbox": false to ask for more]"#;
+const PLACES_AND_SECRETS: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; locations of secrets cannot be read, nor the folders around them listed; call bash with "sandbox": false to ask for more]"#;
 
 /// Errors for a refused socket family. Under bubblewrap these are Unix sockets.
 const NO_FAMILY: [&str; 2] = ["ddress family not supported", "EAFNOSUPPORT"];

@@ -157,7 +157,8 @@ impl Root {
                 Ok(opened)
             }
             Ok(_) | Err(_) => Err(io::Error::other(format!(
-                "{} is not what it was when the session started: it was moved or replaced. Put it back, or start ikigai again",
+                "{} was moved or replaced since the session started. Put it back, or restart \
+                    ikigai",
                 self.path.display()
             ))),
         }

@@ -136,7 +136,7 @@ fn a_log_that_is_loaded_in_part_names_the_full_log() {
         stage.message("0/", NewMessage::user(format!("number {number}")))
     };
     let mut log: Vec<_> = (0..RECALLED).map(|number| said(&mut stage, number)).collect();
-    let rest = "what was said before this is in the log: ikigai log";
+    let rest = "earlier messages are in the log: ikigai log";
     for is_cut in [true, false] {
         stage.app.update(Update::Dropped, stage.now);
         stage.app.update(Update::Log { agent: agent("0/"), log: log.clone() }, stage.now);

@@ -216,10 +216,10 @@ fn typing_a_slash_offers_commands_with_their_descriptions() {
         "❯ /",
         "  /help      Show this list",
         "  /clear     Start a fresh context; the log keeps everything",
+        "  /compact   Make room in the context: /compact, /compact FOCUS",
+        "  /context   Show what fills the context",
         "  /model     Show the model, or choose another one: /model NAME",
         "  /mail      Show the mailbox; also /mail read 5, /mail peek 5, /mail send 1/ T…",
-        "  /fork      Fork a child that knows the conversation: /fork, /fork TASK",
-        "  /agents    Show the agents of the session as a tree",
         status,
     ]);
     stage.types("mode");
@@ -248,7 +248,7 @@ fn a_small_screen_keeps_its_input_and_shows_fewer_offers() {
             "❯ /",
             "  /help      Show this list",
             "  /clear     Start a fresh context; the…",
-            "  /model     Show the model, or choose …"
+            "  /compact   Make room in the context: …"
         ]
     );
     let mut stage = Stage::new(10, 2);
@@ -463,7 +463,7 @@ fn a_paste_that_is_too_long_is_an_error() {
     let mut stage = Stage::new(80, 24);
     stage.types("draft");
     stage.app.press(Typed::Paste("x\n".repeat(1024 * 1024)), stage.now);
-    stage.has("The pasted text is too long. Put it into a file and name that");
+    stage.has("The pasted text is too long. Put it into a file and mention the file");
     stage.has("❯ draft");
 }
 

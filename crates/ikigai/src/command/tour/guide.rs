@@ -21,25 +21,25 @@ const CHAPTERS: &[Chapter] = &[
     Chapter {
         text: "Welcome to ikigai. In this tour the model is scripted; agents, tools, mail and database are real. \
             They live in a scratch folder, which is removed at the end. Nothing of yours is touched.\n\n\
-            In that folder a program is wrong, and a test says so. What to do about it is typed below already: \
+            A program in that folder has a bug, and a test fails. A message is already typed below: \
             press Enter to send it.",
         draft: Some(FIX),
     },
     Chapter {
         text: "The agent (●) called tools (→) and saw their results (←). Ctrl+O unfolds them, PgUp scrolls back. \
-            Esc would have interrupted it, and /undo takes back what it did to files.\n\n\
-            Agents are like processes: they fork, and all go on at the same time. Press Enter.",
+            Esc interrupts the agent, and /undo undoes its file changes.\n\n\
+            Agents are like processes: they fork and run in parallel. Press Enter.",
         draft: Some(FORK),
     },
     Chapter {
-        text: "The child worked beside its parent, and its mail woke the parent up. Agents of two terminals in one \
-            folder talk in the same way.\n\
+        text: "The child worked in parallel, and its mail woke the parent. Agents in two terminals of one \
+            folder talk the same way.\n\
             Ctrl+T shows the team. Alt+Down goes to the child, Alt+Up comes back. /mail is the mailbox.\n\n\
-            Inside its folder an agent is free; for some things it has to ask you. Press Enter, then answer y or n.",
+            Inside its folder an agent is free, but some things need your approval. Press Enter, then answer y or n.",
         draft: Some(GUARD),
     },
     Chapter {
-        text: "That was the tour. To connect a model of your own, leave with Ctrl+D and set a key \
+        text: "That was the tour. To connect your own model, leave with Ctrl+D and set a key \
             (ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY), or the address of a local server \
             (OPENAI_BASE_URL=http://127.0.0.1:11434/v1, with --model openai/NAME). Then start ikigai in your \
             project. /help lists all commands.",
@@ -47,7 +47,8 @@ const CHAPTERS: &[Chapter] = &[
     },
 ];
 
-const CUT_SHORT: &str = "Something that the tour stands on did not work here, so it ends. The tour needs bash. Ctrl+D leaves.";
+const CUT_SHORT: &str =
+    "A step of the tour failed on this system, so the tour ends. It needs bash. Ctrl+D leaves.";
 
 /// The purpose of the screen.
 pub(super) fn purpose(cleanup: impl Fn() + Send + Sync + 'static) -> Purpose {

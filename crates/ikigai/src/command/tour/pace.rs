@@ -83,8 +83,8 @@ impl Pace {
     /// Says what ends the pause.
     pub(super) fn hint(&self) -> &'static str {
         match self.enter {
-            Some(_) => "(Enter goes on)",
-            None => "(goes on in a moment)",
+            Some(_) => "(Press Enter)",
+            None => "(continues in a moment)",
         }
     }
 

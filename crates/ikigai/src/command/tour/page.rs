@@ -184,7 +184,7 @@ impl Page {
         if self.is_terminal && self.interrupt.is_cancelled() {
             // The terminal may have echoed keys.
             self.put(if self.can_erase { "\r\x1b[K" } else { "\n" });
-            self.styled(DIM, "Left. Nothing stays behind.");
+            self.styled(DIM, "The tour was left. Its folder is removed.");
         }
         match self.end.take() {
             Some(Err(error)) => Err(error),

@@ -36,7 +36,7 @@ exit 1
 ];
 
 /// Advice if the folder cannot be used.
-pub(super) const ELSEWHERE: &str = "set TMPDIR to another folder, one that can be written to";
+pub(super) const ELSEWHERE: &str = "set TMPDIR to a writable folder";
 
 /// The scratch folder. Dropping it removes it.
 pub(super) struct Scratch {

@@ -64,7 +64,7 @@ const SCENES: &[Scene] = &[
         cue: FIX,
         steps: &[
             Step {
-                text: "I run the test first.",
+                text: "I'll run the test first.",
                 tool: "bash",
                 arguments: r#"{"command":"bash test.sh"}"#,
             },
@@ -82,7 +82,7 @@ const SCENES: &[Scene] = &[
             "mail",
             r#"{"action":"send","to":"1/","body":"Please review the loop in sum.sh"}"#,
         )],
-        answer: "I have written to 1/. Its answer will wake me.",
+        answer: "I've written to 1/. Its answer will wake me.",
         on_failure: GIVEN_UP,
     },
     Scene {
@@ -91,7 +91,7 @@ const SCENES: &[Scene] = &[
             "fork",
             r#"{"prompt":"Try sum.sh with 1 and with 100, then write to your parent","name":"checker"}"#,
         )],
-        answer: "My child tries it. Its mail will wake me.",
+        answer: "My child is trying it. Its mail will wake me.",
         on_failure: GIVEN_UP,
     },
     Scene {
@@ -103,13 +103,13 @@ const SCENES: &[Scene] = &[
                 r#"{"action":"send","to":"parent","body":"Right also for 1 and for 100"}"#,
             ),
         ],
-        answer: "I tried it, and have written to my parent.",
+        answer: "I tried it and wrote to my parent.",
         on_failure: GIVEN_UP,
     },
     Scene {
         cue: "from 0/0/",
         steps: &[call("mail", r#"{"action":"read","id":ID}"#)],
-        answer: "My child has tried the change with other numbers: it is right.",
+        answer: "My child tried the change with other numbers: it is correct.",
         on_failure: GIVEN_UP,
     },
     Scene {
@@ -119,7 +119,7 @@ const SCENES: &[Scene] = &[
             r##"{"path":".git/hooks/pre-commit","content":"#!/bin/sh\nexec bash test.sh\n"}"##,
         )],
         answer: "Done. After `chmod +x .git/hooks/pre-commit` git runs the test before every commit.",
-        on_failure: "You said no, so I left it as it was.",
+        on_failure: "You said no, so I left it unchanged.",
     },
     Scene {
         cue: "from 0/",
@@ -128,13 +128,13 @@ const SCENES: &[Scene] = &[
             call("bash", r#"{"command":"bash sum.sh 1; bash sum.sh 100"}"#),
             call("mail", r#"{"action":"send","to":"0/","body":"Right also for 1 and for 100"}"#),
         ],
-        answer: "I tried it with other numbers, and have written back.",
+        answer: "I tried it with other numbers and replied.",
         on_failure: GIVEN_UP,
     },
     Scene {
         cue: "from 1/",
         steps: &[call("mail", r#"{"action":"read","id":ID}"#)],
-        answer: "1/ has tried the change with other numbers: it is right.",
+        answer: "1/ tried the change with other numbers: it is correct.",
         on_failure: GIVEN_UP,
     },
     Scene {
@@ -146,13 +146,13 @@ const SCENES: &[Scene] = &[
 ];
 
 /// In this scene the call fails on purpose.
-const CUT_OFF: &str = "The slow test was cut off with my process. I can run it again.";
+const CUT_OFF: &str = "The slow test ended with my process. I can run it again.";
 
 /// The answer when a call failed that the rest depends on.
 pub(super) const GIVEN_UP: &str = "That did not work, so I stop here.";
 
 /// The answer to a message that is not in the script.
-const NOT_IN_SCRIPT: &str = "I am the script of the tour, and know only its lines.";
+const NOT_IN_SCRIPT: &str = "I'm the tour's script and only know my lines.";
 
 /// The possible final answers to a message of the tour on the full screen.
 pub(super) fn final_answers(said: &str) -> [&'static str; 2] {
@@ -259,7 +259,7 @@ mod tests {
     fn the_next_call_follows_from_the_results_so_far() {
         let said = format!("[You are agent 0/]\n\n{FIX}");
         let test = ("bash", r#"{"command":"bash test.sh"}"#);
-        check(&request(&said, &[]), "I run the test first.", Some(test));
+        check(&request(&said, &[]), "I'll run the test first.", Some(test));
         check(&request(&said, &["{}"; 2]), "", Some(("file_read", r#"{"path":"sum.sh"}"#)));
         check(&request(&said, &["{}"; 5]), SCENES[0].answer, None);
         check(&request(&said, &["{}"; 99]), SCENES[0].answer, None);

@@ -77,8 +77,8 @@ pub(super) async fn run_turn(
             anyhow::bail!("{}", error.unwrap_or_else(|| "the turn failed".to_owned()))
         }
         Ok(Some(Ok(_)) | None) => {}
-        Ok(Some(Err(_))) => anyhow::bail!("the agent has ended without an answer"),
-        Err(_) => anyhow::bail!("the agent does not answer within {} s", PATIENCE.as_secs()),
+        Ok(Some(Err(_))) => anyhow::bail!("the agent ended without an answer"),
+        Err(_) => anyhow::bail!("the agent did not answer within {} s", PATIENCE.as_secs()),
     }
     Ok(std::mem::take(&mut *unpoisoned(&results)))
 }

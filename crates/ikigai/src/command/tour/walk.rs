@@ -70,7 +70,7 @@ impl<'a> Walk<'a> {
         let mut page = self.page();
         page.title("ikigai tour: the model is scripted, everything else is real");
         page.say(
-            "What the model says in this walk is a script, so it needs no key and no\n\
+            "The model in this tour is scripted, so it needs no key and no\n\
              network. The agents, tools, commands, mail and database are real. They live in",
         );
         page.say(&format!("  {}", self.folder.display()));
@@ -88,10 +88,9 @@ impl<'a> Walk<'a> {
         let results = self.turn("0/", Start::Message(FIX)).await?;
         require_success(&results)?;
         let passed = results.last().is_some_and(|last| last.content == "exit 0");
-        anyhow::ensure!(passed, "the test fails still: is the bash in your PATH a real one?");
+        anyhow::ensure!(passed, "the test still fails: is the bash in your PATH the real one?");
         self.page().empty_line();
-        self.page()
-            .say("Each call was in the database before it ran, and each result right after.");
+        self.page().say("Each call was stored before it ran, and each result right after.");
         Ok(())
     }
 
@@ -112,7 +111,7 @@ impl<'a> Walk<'a> {
 
     async fn survive_a_kill(&mut self) -> anyhow::Result<()> {
         self.page().heading("3. Nothing is lost");
-        self.page().say("A second process takes up agent 0/, and is killed while a command runs:");
+        self.page().say("A second process takes over agent 0/ and is killed while a command runs:");
         self.page().empty_line();
         let command = format!("ikigai run -c '{SLOW}' 2> run.log & echo $!");
         let output = self.type_and_run(&command).await?;
@@ -121,17 +120,17 @@ impl<'a> Walk<'a> {
         self.type_and_run("cat run.log").await?;
         self.type_and_run(&format!("kill -9 {pid}")).await?;
 
-        self.narrate("The next process to take up agent 0/ finds the open call, and goes on:")
+        self.narrate("The next process to take over agent 0/ finds the open call and continues:")
             .await?;
         let results = self.turn("0/", Start::Pending).await?;
         let closed = matches!(&results[..], [only] if !only.success);
-        anyhow::ensure!(closed, "the log does not say that the command was cut off");
+        anyhow::ensure!(closed, "the log does not say that the command was interrupted");
         self.type_and_run("ikigai sessions | tail -n 1").await.map(drop)
     }
 
     fn show_next_steps(&self) {
         let mut page = self.page();
-        page.heading("4. Now with a model of your own");
+        page.heading("4. Next: your own model");
         page.say(
             "A key       export ANTHROPIC_API_KEY=…  (or OPENAI_API_KEY, GEMINI_API_KEY)\n\
              Or a local  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1  (here: Ollama)\n\
@@ -142,7 +141,7 @@ impl<'a> Walk<'a> {
                          ikigai --help                   everything else",
         );
         page.empty_line();
-        page.say("The model's words were a script; all that was done with them was real.");
+        page.say("The model's answers were scripted. Everything else was real.");
     }
 
     /// Runs a turn of an agent and returns the results of its calls.
@@ -178,7 +177,7 @@ impl<'a> Walk<'a> {
         while !self.environment.directory.join("started").exists() {
             if started.elapsed() > PATIENCE {
                 let log = self.shell.run("cat run.log").await?;
-                anyhow::bail!("the second process does not come to its command: {log}");
+                anyhow::bail!("the second process did not start its command: {log}");
             }
             self.pause_briefly().await?;
         }
@@ -260,7 +259,7 @@ fn require_success(results: &[CallResult]) -> anyhow::Result<()> {
     match results.iter().find(|result| !result.success) {
         Some(failed) => {
             let what = failed.content.trim_start_matches("error: ");
-            anyhow::bail!("{what}; the tour needs bash in your PATH, and room for its folder")
+            anyhow::bail!("{what}; the tour needs bash in your PATH and space for its folder")
         }
         None => Ok(()),
     }
