@@ -66,6 +66,7 @@ mod model_facts;
 mod permissions;
 mod quarantine;
 mod roots;
+mod secret_locations;
 mod secret_names;
 mod temporary;
 

@@ -11,6 +11,7 @@ use ikigai_tools::{Mode, Root, Sandbox, Tree, other_names, secret_places};
 
 use crate::environment::Environment;
 use crate::lookup::Lookup;
+use crate::secret_locations::moved_secrets;
 use crate::settings;
 
 /// The permissions of agents that work here, with `temporary` as their folder for temporary files.
@@ -92,9 +93,7 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     if let Some(home) = settings.folders().home() {
         hidden.extend(secret_places(home));
     }
-    // Some desktops keep it outside the home directory, under a new name each time.
-    let x_authority = environment.variable("XAUTHORITY").map(PathBuf::from);
-    hidden.extend(x_authority.filter(|path| path.is_absolute()));
+    hidden.extend(moved_secrets(environment, &write));
     // Hide the targets of links too: a command that can replace such a link would expose its
     // target. Most paths do not exist, and checking that is one call.
     let there = hidden.iter().filter(|path| path.symlink_metadata().is_ok());

@@ -43,10 +43,14 @@ const ENDS: [&str; 15] = [
 /// Whether a variable looks like a secret: by its name, or because its value is a URL with a
 /// password. Proxy URLs are exempt, since commands with network access need them.
 pub(crate) fn looks_secret(variable: &OsStr, value: &OsStr) -> bool {
+    let is_proxy = variable.to_string_lossy().to_ascii_uppercase().ends_with("_PROXY");
+    has_secret_name(variable) || (!is_proxy && has_password(&value.to_string_lossy()))
+}
+
+/// Whether the name of a variable looks like that of a secret.
+pub(crate) fn has_secret_name(variable: &OsStr) -> bool {
     let name = variable.to_string_lossy().to_ascii_uppercase();
-    PARTS.iter().any(|part| name.contains(part))
-        || ENDS.iter().any(|end| name.ends_with(end))
-        || (!name.ends_with("_PROXY") && has_password(&value.to_string_lossy()))
+    PARTS.iter().any(|part| name.contains(part)) || ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// Matches `scheme://user:password@host`.

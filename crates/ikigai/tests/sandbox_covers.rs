@@ -65,9 +65,13 @@ fn a_secret_that_is_replaced_while_a_command_runs_stays_hidden() {
 #[test]
 fn a_secret_that_comes_to_be_while_a_command_runs_is_hidden() {
     in_each_sandbox(|fixture| {
-        go_on(&fixture, "cat $HOME/.aws/credentials $HOME/.pgpass");
-        fixture.workspace.write("../home/.aws/credentials", "SECRET\n");
-        fixture.workspace.write("../home/.pgpass", "SECRET\n");
+        let secrets = [".aws/credentials", ".pgpass", ".config/gh/hosts.yml", ".cargo/credentials"];
+        fixture.workspace.folder("../home/.config").write("../home/.cargo/open", "");
+        let files = secrets.map(|secret| format!("$HOME/{secret}"));
+        go_on(&fixture, &format!("cat {}", files.join(" ")));
+        for secret in secrets {
+            fixture.workspace.write(format!("../home/{secret}"), "SECRET\n");
+        }
         wait_for_last(&fixture, |line| !line.contains("SECRET"));
         stop(&fixture);
     });

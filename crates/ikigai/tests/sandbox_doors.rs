@@ -133,6 +133,16 @@ print(libc.syscall({call}, 0, 0, 0, 0, 0), ctypes.get_errno())"
     });
 }
 
+/// Whoever opens a leased file is made to wait for most of a minute.
+#[test]
+fn no_lease_is_taken_on_a_file_of_the_user() {
+    let attempt = "import fcntl, os\nfcntl.fcntl(os.open('../outside/file', os.O_RDONLY), 1024, fcntl.F_RDLCK)\nprint('reached')";
+    in_each_sandbox(|fixture| {
+        assert!(fixture.try_to(&python(attempt), Isolation::Unconfined), "no attempt");
+        assert!(!fixture.try_to(&python(attempt), Isolation::Sandboxed), "{}", fixture.kind);
+    });
+}
+
 /// Landlock has no rule for these.
 #[test]
 fn bubblewrap_shows_no_process_and_keeps_modes_and_times() {

@@ -13,6 +13,7 @@ use crate::support::terminal::{Terminal, leave};
 use crate::support::{Workspace, ended, skip};
 
 const FAILING: &str = include_str!("support/failing-bubblewrap.sh");
+const OLD: &str = include_str!("support/old-bubblewrap.sh");
 
 /// A program whose sandbox fails for every command.
 struct Lost {
@@ -85,6 +86,24 @@ fn where_bubblewrap_fails_altogether_doctor_says_so_and_names_the_other_sandbox(
         sandbox: bwrap: no namespaces left)";
     let says_landlock = found.contains(&format!("landlock, in mode work; {told}; "));
     assert!(says_landlock || found.contains("no sandbox works here"), "{found}");
+}
+
+/// A command in the background once swapped a folder of the tree for a link while the next command's
+/// sandbox was being set up, and that got write access to the link's target.
+#[test]
+fn a_bubblewrap_that_can_only_mount_by_path_is_not_used() {
+    let Some(options) = unshare() else {
+        return skip("this system does not let the tests replace bubblewrap");
+    };
+    if lost_bubblewrap().is_none() {
+        return;
+    }
+    let workspace = Workspace::new();
+    let mut program = workspace.under("unshare", &[&options[..], &["bash", "-c", OLD]].concat());
+    let (_, found, _) = ended(program.arg("doctor"));
+    let told = "this version is too old to be safe: it lacks the option --bind-fd";
+    let is_landlock = found.contains("landlock, in mode work") && found.contains(told);
+    assert!(is_landlock || found.contains("no sandbox works here"), "{found}");
 }
 
 #[test]

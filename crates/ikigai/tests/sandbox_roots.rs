@@ -96,18 +96,38 @@ fn secrets_in_the_environment_are_not_handed_to_sandboxed_commands() {
     assert_eq!(run(&outside)["data"]["output"], "GITHUB_TOKEN,MY_KEY,db_password,PLAIN\n");
 }
 
-/// A process that can read it can type into the user's windows. It need not be in the home
-/// directory.
+/// They need not be in the home directory.
 #[test]
-fn the_key_of_the_display_is_hidden_wherever_the_environment_says_it_is() {
+fn secrets_are_hidden_wherever_the_environment_says_they_are() {
     let workspace = Workspace::new();
-    workspace.write("../xauth_a", "SECRET\n").write("../xauth_b", "open\n");
-    let arguments = json!({"command": "cat ../xauth_a ../xauth_b"}).to_string();
+    let moved = [
+        // A process that can read it can type into the user's windows.
+        ("XAUTHORITY", "../moved/x", "../moved/x"),
+        ("KUBECONFIG", "../moved/kube", "../moved/kube"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "../moved/account.json", "../moved/account.json"),
+        ("DB_PASSWORD_FILE", "../moved/password", "../moved/password"),
+        ("XDG_CONFIG_HOME", "../moved/config", "../moved/config/gh/hosts.yml"),
+        ("CARGO_HOME", "../moved/cargo", "../moved/cargo/credentials.toml"),
+        ("GNUPGHOME", "../moved/gpg", "../moved/gpg/key"),
+    ];
+    let open = ["../moved/open", "../moved/config/open", "in_tree"];
+    let secrets = moved.map(|(_, _, file)| file);
+    for (file, text) in
+        secrets.map(|file| (file, "SECRET\n")).iter().chain(&open.map(|file| (file, "open\n")))
+    {
+        workspace.write(file, text);
+    }
+    let command = format!("cat {} {}", secrets.join(" "), open.join(" "));
+    let arguments = json!({ "command": command }).to_string();
     let programs = [Some(workspace.ikigai()), without_bubblewrap(&workspace)];
     for mut program in programs.into_iter().flatten() {
-        program.args(["tool", "bash", &arguments]).env("XAUTHORITY", workspace.path("../xauth_a"));
+        let variables = moved.map(|(name, path, _)| (name, workspace.path(path)));
+        program.args(["tool", "bash", &arguments]).envs(variables);
+        // What is in the tree is a file of the project.
+        program.env("NETRC", workspace.path("in_tree")).env("HISTFILE", "/dev/null");
         let output = result_of(&mut program)["data"]["output"].to_string();
-        assert!(output.contains("open") && !output.contains("SECRET"), "{output}");
+        assert_eq!(output.matches("open\\n").count(), open.len(), "{output}");
+        assert!(!output.contains("SECRET"), "{output}");
     }
 }
 

@@ -120,7 +120,7 @@ pub use restore::{DesiredState, FileState, RestoreOutcome, find, restore};
 pub use result::{Execution, Refusal, ToolResult, counted};
 pub use sandbox::{
     Identity, Kind as SandboxKind, LastingIdentity, NoSandbox, Root, Sandbox, other_names,
-    secret_places,
+    secret_places, secret_places_of,
 };
 pub use search_paths::avoiding;
 pub use tool::{BuiltIn, Tool};

@@ -57,7 +57,7 @@ pub(crate) use access_map::{Cover, PathAccess};
 pub(crate) use hint::{EndedCommand, hint};
 pub use mounts::other_names;
 pub use root::{Identity, LastingIdentity, Root};
-pub use secrets::secret_places;
+pub use secrets::{secret_places, secret_places_of};
 pub(crate) use wire::ResolvedSandbox;
 
 /// What a command may access. Everything not named here is readable but not writable.

@@ -30,19 +30,30 @@ pub(crate) const START_UP: [&str; 19] = [
 
 /// Settings in a git directory. `branches` and `remotes` are not listed: usually they are empty,
 /// and only their contents matter.
-pub(crate) const OF_GIT: [&str; 7] =
-    ["hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes", OF_LAZYGIT];
+pub(crate) const OF_GIT: [&str; 8] = [
+    "hooks",
+    "config",
+    "config.worktree",
+    "commondir",
+    "gitdir",
+    "info/attributes",
+    OF_LAZYGIT,
+    "sl/config",
+];
 
 /// In a git directory: lazygit runs the pager and the commands that it names.
 pub(super) const OF_LAZYGIT: &str = "lazygit.yml";
+/// The same for Sapling, with hooks that it runs.
+pub(super) const OF_SAPLING: [&str; 2] = ["sl", "config"];
 
 /// Protected at the top of every root, in addition to the startup files of shells: what a program
 /// runs or trusts as soon as the user starts it in that folder. Each name costs a lookup before and
 /// after every command, and a mount if it exists.
-pub(crate) const TOP: [&str; 105] = [
+pub(crate) const TOP: [&str; 118] = [
     // Agents: instructions, and settings that name programs to run.
     ".agents",
     ".aider.conf.yml",
+    ".aider.model.settings.yml",
     ".amazonq",
     ".amp",
     ".augment",
@@ -55,6 +66,7 @@ pub(crate) const TOP: [&str; 105] = [
     ".cursor",
     ".cursorrules",
     ".factory",
+    ".forge",
     ".gemini",
     ".github/agents",
     ".github/chatmodes",
@@ -64,6 +76,7 @@ pub(crate) const TOP: [&str; 105] = [
     ".github/prompts",
     ".github/skills",
     ".goosehints",
+    ".grok",
     ".ikigai",
     ".junie",
     ".kilocode",
@@ -90,6 +103,7 @@ pub(crate) const TOP: [&str; 105] = [
     "QWEN.md",
     "WARP.md",
     "crush.json",
+    "forge.yaml",
     "opencode.json",
     "opencode.jsonc",
     // Editors: tasks, language servers, containers and scripts of a folder.
@@ -102,6 +116,7 @@ pub(crate) const TOP: [&str; 105] = [
     ".gvimrc",
     ".helix",
     ".idea",
+    ".lite_project.lua",
     ".lvimrc",
     ".nvim.lua",
     ".nvimrc",
@@ -110,16 +125,24 @@ pub(crate) const TOP: [&str; 105] = [
     ".vimrc",
     ".vscode",
     ".zed",
-    // Shells of languages: scripts that they run when they start.
+    // Shells and debuggers of languages: scripts that they run when they start. R restores
+    // `.RData`, and runs the function `.First` in it.
+    "$irbrc",
+    ".RData",
     ".Renviron",
     ".Rprofile",
+    ".byebugrc",
     ".ghci",
     ".iex.exs",
     ".irbrc",
     ".ocamlinit",
     ".octaverc",
     ".pdbrc",
+    ".perldb",
     ".pryrc",
+    ".psysh.php",
+    "_irbrc",
+    "irb.rc",
     // Shells, tool managers and build tools. With `path:DIR` in `.tool-versions`, asdf runs what is
     // in that folder.
     ".cargo/config",
@@ -136,6 +159,7 @@ pub(crate) const TOP: [&str; 105] = [
     ".mise.local.toml",
     ".mise.toml",
     ".miserc.toml",
+    ".prototools",
     ".tool-versions",
     ".yarnrc",
     ".yarnrc.yml",
@@ -213,6 +237,7 @@ fn is_setting(names: &[String]) -> bool {
     match first.as_str() {
         "hooks" | "commondir" | "gitdir" | "branches" | "remotes" | OF_LAZYGIT => true,
         "info" => rest.first().is_some_and(|name| name == "attributes"),
+        "sl" => rest.first().is_some_and(|name| name == OF_SAPLING[1]),
         // Data, in which a forged name or number leads git or a prompt astray; only git writes it.
         "index" | "merge_rr" => rest.is_empty(),
         "rebase-merge" => is_one_of(rest, ["msgnum", "end"]),
@@ -279,6 +304,7 @@ mod tests {
             ".git/info/attributes",
             ".git/remotes/origin",
             ".git/lazygit.yml",
+            ".git/sl/config",
             ".git/index",
             ".git/sharedindex.7790f60d",
             ".git/MERGE_RR",
@@ -400,6 +426,19 @@ mod tests {
             ".hg/sharedpath",
             ".jj/repo/config.toml",
             ".jj/workspace-config.toml",
+            ".RData",
+            ".perldb",
+            ".byebugrc",
+            ".psysh.php",
+            "irb.rc",
+            "_irbrc",
+            "$irbrc",
+            ".lite_project.lua",
+            ".prototools",
+            ".forge/a",
+            "forge.yaml",
+            ".grok/settings.json",
+            ".aider.model.settings.yml",
         ] {
             assert!(is_guarded(Path::new(path)), "{path}");
             let below = Path::new("sub").join(path);

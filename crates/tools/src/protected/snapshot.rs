@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::io::Errno;
 
 use super::folders::{WalkResult, is_shared_index};
-use super::names::{OF_LAZYGIT, START_UP, TOP};
+use super::names::{OF_LAZYGIT, OF_SAPLING, START_UP, TOP};
 use super::safe_files::{
     Content, FileStat, Root, TO_ENTER, TO_LIST, Version, entries_of, for_each_entry, is_absent,
     open_inside,
@@ -195,6 +195,10 @@ impl Snapshot {
         }
         if let Some(info) = self.add_at(&folder, repository, "info", Role::Intermediate) {
             self.add_at(&info, &repository.join("info"), "attributes", Role::Attributes);
+        }
+        let [sapling, settings] = OF_SAPLING;
+        if let Some(inner) = self.add_at(&folder, repository, sapling, Role::Intermediate) {
+            self.add_at(&inner, &repository.join(sapling), settings, Role::OfProgram);
         }
         for (name, counters) in
             [("rebase-merge", ["msgnum", "end"]), ("rebase-apply", ["next", "last"])]

@@ -167,6 +167,7 @@ fn what_git_or_others_would_run_or_believe_is_quarantined_and_restored() {
             "modules/x/config",
         ),
         ("echo 'git: {paging: {pager: ./x}}' > sub/.git/lazygit.yml", "sub/.git/lazygit.yml"),
+        ("mkdir sub/.git/sl; echo '[hooks]' > sub/.git/sl/config", "sub/.git/sl/config"),
         ("head -c 2000000 /dev/zero | tr '\\0' '\\n' >> .git/config", ".git/config"),
         ("mv .git/config c && ln -s ../c .git/config", ".git/config"),
         ("git init -q new && git -C new config core.fsmonitor ./x", "new/.git/config"),

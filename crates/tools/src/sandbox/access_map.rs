@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::Sandbox;
+use crate::place::real_path;
 
 /// Where services keep their sockets.
 const COVERED: [&str; 1] = ["/run"];
@@ -33,7 +34,7 @@ pub(crate) struct Cover {
 }
 
 /// Paths whose access differs from their surroundings, and all roots. Everything else is readable.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AccessMap(BTreeMap<PathBuf, PathAccess>);
 
 /// The open file descriptors of verified roots, by path.
@@ -91,6 +92,17 @@ impl AccessMap {
     pub(super) fn hide(&mut self, path: PathBuf) {
         if self.access(&path) != PathAccess::Hidden {
             self.0.insert(path, PathAccess::Hidden);
+        }
+    }
+
+    /// Hides paths that do not exist yet, except in writable folders. Rules that cannot change while
+    /// a command runs must take them into account.
+    pub(super) fn hide_missing(&mut self, hidden: &[PathBuf]) {
+        let missing = hidden.iter().filter(|path| path.symlink_metadata().is_err());
+        for path in missing.filter_map(|path| real_path(path)) {
+            if self.access(&path) == PathAccess::Read {
+                self.0.insert(path, PathAccess::Hidden);
+            }
         }
     }
 

@@ -61,7 +61,6 @@ pub(crate) struct SandboxedCommand {
     /// sandbox.
     pub(crate) loader: Variables,
     pub(crate) namespace: NetworkNamespace,
-    pub(crate) binds: Binds,
 }
 
 /// Where a command without network access gets its loopback from.
@@ -73,20 +72,11 @@ pub(crate) enum NetworkNamespace {
     New,
 }
 
-/// How mounts are passed to `bwrap`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Binds {
-    /// As open file descriptors, so what was checked is what is mounted.
-    ByDescriptor,
-    /// As paths, for versions before 0.10 without the backported option.
-    ByPath,
-}
-
 /// Builds the call of `bwrap`, to be completed with the command's arguments. Must run on the thread
 /// that then starts it, and that thread must do nothing else afterwards. The status of `bwrap` goes
 /// to `report`.
 pub(crate) fn bwrap_call(sandboxed: &SandboxedCommand, report: OwnedFd) -> io::Result<BwrapCall> {
-    let SandboxedCommand { sandbox, directory, loader, namespace, binds } = sandboxed;
+    let SandboxedCommand { sandbox, directory, loader, namespace } = sandboxed;
     let mut call = BwrapCall {
         arguments: BASE.map(OsString::from).into(),
         fds: Vec::new(),
@@ -106,7 +96,7 @@ pub(crate) fn bwrap_call(sandboxed: &SandboxedCommand, report: OwnedFd) -> io::R
     read_only::protect(&mut access_map, sandbox.write.iter().filter(is_protected));
     access_map.pin_parents();
     call.covers = access_map.covers(sandbox);
-    call.show(&access_map, opened, *binds)?;
+    call.show(&access_map, opened)?;
     // For root, kernel settings are ordinary files, and some of them name a program for the kernel
     // to run.
     call.add("--remount-ro", &["/proc"]);
@@ -144,12 +134,7 @@ fn filter(sandbox: &Sandbox) -> io::Result<OwnedFd> {
 }
 
 impl BwrapCall {
-    fn show(
-        &mut self,
-        access_map: &AccessMap,
-        mut opened: OpenRoots,
-        binds: Binds,
-    ) -> io::Result<()> {
+    fn show(&mut self, access_map: &AccessMap, mut opened: OpenRoots) -> io::Result<()> {
         let mut covers = Vec::new();
         for (path, access) in access_map.iter() {
             match access {
@@ -157,7 +142,7 @@ impl BwrapCall {
                     // Do not follow a link that was swapped in meanwhile.
                     let source =
                         opened.remove(path).map_or_else(|| open_without_links(path), Ok)?;
-                    self.bind(access, path, source, binds);
+                    self.add_fd(bind_option(access), source, Some(path));
                 }
                 PathAccess::Hidden if path.is_dir() => {
                     self.add("--tmpfs", &[path]);
@@ -179,17 +164,6 @@ impl BwrapCall {
         Ok(())
     }
 
-    fn bind(&mut self, access: PathAccess, path: &Path, source: OwnedFd, binds: Binds) {
-        let (by_path, by_descriptor) = match access {
-            PathAccess::Write => ("--bind", "--bind-fd"),
-            PathAccess::Read | PathAccess::Hidden => ("--ro-bind", "--ro-bind-fd"),
-        };
-        match binds {
-            Binds::ByPath => self.add(by_path, &[path, path]),
-            Binds::ByDescriptor => self.add_fd(by_descriptor, source, Some(path)),
-        }
-    }
-
     fn add<A: AsRef<OsStr> + ?Sized>(&mut self, option: &str, values: &[&A]) {
         self.arguments.push(option.into());
         self.arguments.extend(values.iter().map(|value| value.as_ref().to_owned()));
@@ -200,5 +174,14 @@ impl BwrapCall {
         self.arguments.extend([option.into(), number.into()]);
         self.arguments.extend(target.map(Into::into));
         self.fds.push(fd);
+    }
+}
+
+/// The option that mounts an open folder or file, so what was checked is what is mounted. A path
+/// could lead elsewhere by then.
+fn bind_option(access: PathAccess) -> &'static str {
+    match access {
+        PathAccess::Write => "--bind-fd",
+        PathAccess::Read | PathAccess::Hidden => "--ro-bind-fd",
     }
 }

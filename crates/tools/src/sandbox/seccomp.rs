@@ -26,8 +26,11 @@ const RETURN: u16 = 0x06;
 /// The offset of the system call number in the filter's input.
 const NUMBER: u32 = 0;
 
+/// The same on every architecture; the crate lacks it.
+const OPEN_TREE_ATTR: i64 = 467;
+
 /// Refused whatever the arguments are.
-const REFUSED: [i64; 36] = [
+const REFUSED: [i64; 37] = [
     // Namespaces and mounts, which could replace the sandbox.
     libc::SYS_setns,
     libc::SYS_mount,
@@ -36,6 +39,7 @@ const REFUSED: [i64; 36] = [
     libc::SYS_chroot,
     libc::SYS_move_mount,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
@@ -120,6 +124,14 @@ const TIOCLINUX: u64 = 0x541C;
 /// Creating, snapshotting, deleting and changing btrfs subvolumes, by ioctl type and number.
 /// Landlock ignores them, and the contents of a read-only subvolume cannot be moved away.
 const SUBVOLUMES: [u64; 8] = [0x9401, 0x940e, 0x940f, 0x9417, 0x9418, 0x941a, 0x943f, 0x9425];
+
+/// Turning on fs-verity for a file, or encryption for an empty folder, by ioctl type and number. Both
+/// only need a file that is open for reading, and cannot be undone.
+const SEALING: [u64; 2] = [0x6685, 0x6613];
+
+/// With a lease on a readable file of the user, a command could make other programs wait that open
+/// the file, each for most of a minute.
+const F_SETLEASE: u64 = 1024;
 
 /// The same on every architecture; the crate lacks it on some.
 const FCHMODAT2: i64 = 452;
@@ -221,9 +233,11 @@ fn by_arguments(kind: Kind) -> io::Result<Rules> {
     for (call, mode, flags) in MODES {
         rules.insert(call, setting_user(mode, flags)?);
     }
+    rules.insert(libc::SYS_fcntl, vec![all([(1, SeccompCmpOp::Eq, F_SETLEASE)])?]);
     let typing = [TIOCSTI, TIOCLINUX].map(|request| all([(1, SeccompCmpOp::Eq, request)]));
-    let subvolumes = SUBVOLUMES.map(|request| all([(1, SeccompCmpOp::MaskedEq(0xffff), request)]));
-    let requests = typing.into_iter().chain(subvolumes);
+    let others = SUBVOLUMES.into_iter().chain(SEALING);
+    let others = others.map(|request| all([(1, SeccompCmpOp::MaskedEq(0xffff), request)]));
+    let requests = typing.into_iter().chain(others);
     rules.insert(libc::SYS_ioctl, requests.collect::<io::Result<_>>()?);
     Ok(rules)
 }
@@ -407,6 +421,9 @@ mod tests {
         check(libc::SYS_ioctl, [0, super::TIOCSTI | above], refused);
         check(libc::SYS_ioctl, [0, super::TIOCLINUX], refused);
         check(libc::SYS_ioctl, [0, 0x5000_9417 | above], refused);
+        check(libc::SYS_ioctl, [0, 0x4080_6685], refused);
+        check(libc::SYS_fcntl, [0, super::F_SETLEASE | above], refused);
+        check(libc::SYS_fcntl, [0, libc::F_SETLK as u64], None);
         // A copy that shares blocks (reflink).
         check(libc::SYS_ioctl, [0, 0x4004_9409], None);
         check(libc::SYS_prlimit64, [7, 0], refused);

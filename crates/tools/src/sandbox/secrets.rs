@@ -150,11 +150,28 @@ pub fn secret_places(home: &Path) -> Vec<PathBuf> {
     SECRETS.iter().map(|place| home.join(place)).collect()
 }
 
+/// The same for a folder of the home directory that the user keeps at another path, such as
+/// `.config` at that of `XDG_CONFIG_HOME`.
+pub fn secret_places_of(folder: &str, path: &Path) -> Vec<PathBuf> {
+    let inside = SECRETS.iter().filter_map(|place| Path::new(place).strip_prefix(folder).ok());
+    inside.map(|place| path.join(place).components().collect()).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
-    use super::SECRETS;
+    use super::{SECRETS, secret_places_of};
+
+    #[test]
+    fn secrets_move_with_their_folder() {
+        let at = |folder| secret_places_of(folder, Path::new("/moved"));
+        assert!(at(".config").contains(&PathBuf::from("/moved/gh")));
+        assert_eq!(at(".config/gh"), [PathBuf::from("/moved")]);
+        let of_cargo = ["credentials", "credentials.toml"];
+        assert_eq!(at(".cargo"), of_cargo.map(|name| Path::new("/moved").join(name)));
+        assert!(at(".conf").is_empty());
+    }
 
     #[test]
     fn each_secret_place_is_in_the_list_once_and_none_lies_in_another() {

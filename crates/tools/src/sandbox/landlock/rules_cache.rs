@@ -50,7 +50,9 @@ impl RulesCache {
         }
         // Opened before any path is inspected, so that no change is missed in between.
         let mounts = File::open("/proc/self/mountinfo")?;
-        let (rules, states) = make_rules(&access_map, opened, sandbox.network)?;
+        let mut with_missing = access_map.clone();
+        with_missing.hide_missing(&sandbox.hidden);
+        let (rules, states) = make_rules(&with_missing, opened, sandbox.network)?;
         // If a path could not be inspected, its changes would go unnoticed.
         if let Some(states) = states.into_iter().collect::<Option<Vec<PathState>>>()
             && states.iter().all(|states| states.will_show_changes(now))
@@ -125,7 +127,7 @@ mod tests {
 
     fn home_in(folder: &Path) -> (PathBuf, Sandbox) {
         let home = folder.canonicalize().unwrap();
-        for name in [".ssh", "around/tree", "other"] {
+        for name in [".ssh", "around/tree", "other", "plain"] {
             fs::create_dir_all(home.join(name)).unwrap();
         }
         let secrets = [".ssh", ".netrc", "other/.netrc"].map(|name| home.join(name));
@@ -160,9 +162,10 @@ mod tests {
         let write = |path: &Path| fs::write(path, "").unwrap();
         check("nothing", true, |_, _| {});
         check("work in the tree", true, |home, _| write(&home.join("around/tree/new")));
-        check("a file elsewhere", true, |home, _| write(&home.join("other/new")));
+        check("a file elsewhere", true, |home, _| write(&home.join("plain/new")));
         check("in a secret place", true, |home, _| write(&home.join(".ssh/new")));
         check("beside a secret place", false, |home, _| write(&home.join("new")));
+        check("beside a possible secret", false, |home, _| write(&home.join("other/new")));
         check("a new secret", false, |home, _| write(&home.join("other/.netrc")));
         check("no secret any more", false, |home, _| fs::remove_dir(home.join(".ssh")).unwrap());
         check("a folder put away", false, |home, _| {

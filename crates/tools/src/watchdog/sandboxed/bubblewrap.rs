@@ -1,5 +1,6 @@
 //! Starts commands in bubblewrap.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -10,7 +11,7 @@ use std::thread;
 
 use super::{STACK, split_start};
 use crate::sandbox::Sandbox;
-use crate::sandbox::bubblewrap::{Binds, NetworkNamespace, SandboxedCommand, bwrap_call, program};
+use crate::sandbox::bubblewrap::{NetworkNamespace, SandboxedCommand, bwrap_call, program};
 use crate::watchdog::Watch;
 use crate::watchdog::covers::CoverWatcher;
 use crate::watchdog::networks::Networks;
@@ -56,9 +57,9 @@ impl BubblewrapStarter {
         let (spawner, command) = (self.spawner.clone(), request.command.clone());
         let (covers, looked_at) = (self.covers.clone(), report.try_clone()?);
         let (work, spawned) = split_start(cleared, move |is_wanted| {
+            require_binds_by_descriptor(program, &spawner)?;
             let network = networks.map(|networks| networks.enter(&agent)).transpose()?;
-            let binds = binds(program);
-            let sandboxed = SandboxedCommand { sandbox, directory, loader, namespace, binds };
+            let sandboxed = SandboxedCommand { sandbox, directory, loader, namespace };
             let call = bwrap_call(&sandboxed, bwraps_end.into())?;
             let covered = covers.watch(call.covers, looked_at)?;
             if !is_wanted() {
@@ -73,13 +74,21 @@ impl BubblewrapStarter {
     }
 }
 
-/// Which options this `bwrap` has. Checked once: a newer version installed meanwhile also has them.
-fn binds(program: &str) -> Binds {
-    static BINDS: OnceLock<Binds> = OnceLock::new();
-    *BINDS.get_or_init(|| match names_option(program) || tells_of_option(program) {
-        true => Binds::ByDescriptor,
-        false => Binds::ByPath,
-    })
+/// Fails if this `bwrap` can only mount by path. Between its look at a path and the mount, another
+/// command could replace a folder of the tree with a link, and would get access to the link's
+/// target. Checked once: a newer version installed meanwhile also has the option.
+fn require_binds_by_descriptor(program: &str, spawner: &Spawner) -> io::Result<()> {
+    static HAS_OPTION: OnceLock<bool> = OnceLock::new();
+    let has_option = match HAS_OPTION.get() {
+        Some(known) => *known,
+        None => names_option(program) || tells_of_option(program, spawner)?,
+    };
+    match *HAS_OPTION.get_or_init(|| has_option) {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            "this version is too old to be safe: it lacks the option --bind-fd (in 0.10, and in security updates of earlier versions)",
+        )),
+    }
 }
 
 /// The option that mounts an open folder.
@@ -96,9 +105,15 @@ fn names_option(program: &str) -> bool {
 }
 
 /// Whether its help lists the option: `bwrap` may be a script that starts the real one.
-fn tells_of_option(program: &str) -> bool {
-    #[expect(clippy::disallowed_methods, reason = "this crate starts processes")]
-    let help = std::process::Command::new(program).arg("--help").output();
-    let help = help.map(|help| [help.stdout, help.stderr].concat()).unwrap_or_default();
-    memchr::memmem::find(&help, OPTION).is_some()
+fn tells_of_option(program: &str, spawner: &Spawner) -> io::Result<bool> {
+    /// Far more than it prints.
+    const LONGEST: u64 = 256 * 1024;
+    let (reader, writer) = io::pipe()?;
+    let mut asking = command(program, OsStr::new("/"), &[], writer.into())?;
+    let _running = spawner.spawn(asking.arg("--help"))?;
+    // Its ends of the pipe.
+    drop(asking);
+    let mut help = Vec::new();
+    reader.take(LONGEST).read_to_end(&mut help)?;
+    Ok(memchr::memmem::find(&help, OPTION).is_some())
 }
