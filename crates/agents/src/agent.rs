@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::compaction::{ContextSettings, Room};
 use crate::costs::Costs;
 use crate::models::Models;
-use crate::permission::Permissions;
+use crate::permission::{Permissions, User};
 use crate::seat::Seat;
 use crate::turn_orders::OpenQuestion;
 use ikigai_protocol::ApprovalAnswer;
@@ -83,6 +83,8 @@ pub struct Limits {
     pub budget: Budget,
     /// The number of responses with calls in one turn.
     pub tool_turns: u32,
+    /// Who is there when that number is reached: a user is asked whether to continue.
+    pub user: User,
     /// When an agent is notified of mail.
     pub notify: Notify,
     /// Whether to run free agents that have work to do.

@@ -99,10 +99,7 @@ impl Agent {
             return Ok(RoomOutcome::Unchanged);
         }
         if let Some(named) = fault.named_window() {
-            self.model().facts.update(|facts| {
-                facts.context_window =
-                    Some(facts.context_window.map_or(named, |known| known.min(named)));
-            });
+            self.model().facts.add_named_window(named);
         }
         let used = self.used_tokens();
         let window = self.model().facts.now().context_window;

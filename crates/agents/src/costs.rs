@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use ikigai_protocol::{EventKind, render_limit};
+use ikigai_protocol::{EventKind, render_exact_dollars};
 use ikigai_store::{Spent, StoreError};
 
 use crate::agent::{Agent, Model};
@@ -44,10 +44,10 @@ impl Costs {
     fn reached(&self, spent: Spent) -> Option<String> {
         let (message, session) = self.allowed(spent);
         if let Some(limit) = message.filter(|limit| spent.message >= *limit) {
-            return Some(format!("Cost limit reached ({})", render_limit(limit)));
+            return Some(format!("Cost limit reached ({})", render_exact_dollars(limit)));
         }
         let limit = session.filter(|limit| spent.session >= *limit)?;
-        Some(format!("Session cost limit reached ({})", render_limit(limit)))
+        Some(format!("Session cost limit reached ({})", render_exact_dollars(limit)))
     }
 
     /// Grants the amount of each reached limit once more.

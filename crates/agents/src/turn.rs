@@ -8,9 +8,10 @@ use crate::agent::{Agent, Notify};
 use crate::ask::{Arrived, RequestOutcome};
 use crate::call::CallsEnd;
 use crate::compaction::RoomOutcome;
+use crate::permission::User;
 use crate::response_messages::{ResponseMessages, new_response};
 use crate::thought::Thought;
-use ikigai_protocol::{StopReason, TurnEnd};
+use ikigai_protocol::{StopReason, TurnEnd, did_you_mean};
 
 /// How a turn ended, and whether mail is waiting.
 pub(crate) struct Turn {
@@ -47,6 +48,9 @@ impl Agent {
             if let Some(error) = self.cost_limit_reached().await? {
                 return self.end_by_error(error).await;
             }
+            if with_calls >= self.limits().tool_turns && self.asks_at_tool_limit() {
+                return self.end_at_tool_limit().await;
+            }
             let tool_use = match with_calls < self.limits().tool_turns {
                 true => ToolUse::Auto,
                 false => ToolUse::None,
@@ -66,7 +70,8 @@ impl Agent {
                 return self.answer(response, thought).await;
             }
             with_calls += 1;
-            let limit = Some(self.limits().tool_turns).filter(|limit| *limit == with_calls);
+            let limit = self.limits().tool_turns;
+            let limit = (limit == with_calls && !self.asks_at_tool_limit()).then_some(limit);
             let response = response.with_call_ids_not_in(&self.call_ids());
             let text = response.text.clone();
             let lost = self.lost_attempts;
@@ -178,6 +183,19 @@ impl Agent {
         Ok(turn)
     }
 
+    /// Whether the user is asked to continue at the limit of calls. Nobody may be looking at a child,
+    /// and its parent waits for an answer.
+    fn asks_at_tool_limit(&self) -> bool {
+        self.limits().user == User::Present && self.id().parent().is_none()
+    }
+
+    /// Ends the turn so that the user can continue it.
+    async fn end_at_tool_limit(&mut self) -> Result<Turn, StoreError> {
+        let mut turn = self.end_by_error(tool_limit_reached(self.limits().tool_turns)).await?;
+        turn.done.stop = StopReason::ToolLimit;
+        Ok(turn)
+    }
+
     /// Ends the turn with the text that had arrived, marked as interrupted.
     async fn end_by_interrupt(&mut self, arrived: Arrived) -> Result<Turn, StoreError> {
         let Arrived { text, thought } = arrived;
@@ -199,7 +217,11 @@ impl Agent {
     }
 
     async fn end_by_fault(&mut self, fault: &Fault) -> Result<Turn, StoreError> {
-        self.end_by_error(explain(fault)).await
+        let mut error = explain(fault);
+        if fault.category == Category::ModelUnknown {
+            error.push_str(&did_you_mean(&self.model().facts.similar_names().await));
+        }
+        self.end_by_error(error).await
     }
 
     async fn end_by_budget(&mut self) -> Result<Turn, StoreError> {
@@ -221,6 +243,10 @@ impl Agent {
         };
         Ok(Turn { done, sleep })
     }
+}
+
+fn tool_limit_reached(turns: u32) -> String {
+    format!("Tool call limit reached ({turns})")
 }
 
 /// What went wrong, and what the user can do about it.

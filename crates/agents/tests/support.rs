@@ -120,6 +120,7 @@ impl Process {
 const LIMITS: Limits = Limits {
     budget: Budget { wakes: 32, requests: 300 },
     tool_turns: 300,
+    user: User::Absent,
     notify: Notify::Idle,
     free_agents: FreeAgents::TakenUp,
     agents: AgentLimits::DEFAULT,

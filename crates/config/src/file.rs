@@ -1,9 +1,9 @@
 //! Reads a configuration file. A project's file is not trusted: it may be an endless pipe or a
 //! device, and must neither block ikigai nor fill its memory.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -97,6 +97,25 @@ fn read_bounded(file: File, path: &Path) -> Result<Vec<u8>, ConfigError> {
         return Err(Problem::TooLarge { path: path.into() }.into());
     }
     Ok(bytes)
+}
+
+/// Replaces a file at once, with the permissions that it had.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    fs::create_dir_all(folder)?;
+    let mode = fs::metadata(path).map_or(0o600, |metadata| metadata.permissions().mode());
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let temporary = folder.join(format!(".{name}.{}", std::process::id()));
+    let write = || {
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(fs::Permissions::from_mode(mode & 0o777))?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
 #[cfg(test)]

@@ -48,9 +48,20 @@ impl Folders {
         self.config.as_ref().map(|folder| folder.join("ikigai/config.toml"))
     }
 
+    /// Where the user's keys are stored.
+    pub(crate) fn credentials_file(&self) -> Option<PathBuf> {
+        self.config.as_ref().map(|folder| folder.join("ikigai/credentials.toml"))
+    }
+
     /// Where traces are written.
     pub fn trace_file(&self) -> Option<PathBuf> {
         self.state.as_ref().map(|folder| folder.join("ikigai/trace.log"))
+    }
+
+    /// Where the list of a provider's models is kept.
+    pub fn model_list(&self, provider: &str) -> Option<PathBuf> {
+        let folder = self.state.as_ref()?.join("ikigai/models");
+        Some(folder.join(format!("{provider}.json")))
     }
 
     /// Where the input history is kept across sessions.

@@ -55,10 +55,13 @@ mod value;
 mod layers;
 mod origin;
 
+mod credentials;
 mod defaults;
+mod edit;
 mod environment;
 mod file;
 mod folders;
+mod keys;
 mod lines;
 mod project;
 mod save_rule;
@@ -82,6 +85,8 @@ mod suggestion;
 #[cfg(test)]
 mod testing;
 
+pub use credentials::Credentials;
+pub use edit::save_values;
 pub use error::{ConfigError, NoDatabase};
 pub use folders::Folders;
 pub use model_facts::{ConfiguredFacts, ConfiguredPrices};

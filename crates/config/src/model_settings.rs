@@ -1,8 +1,6 @@
 //! The model to use, and how to reach it.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-
+use crate::keys::Keys;
 use crate::layers::Layers;
 use crate::origin::Origin;
 use crate::providers::{self, key, text};
@@ -63,11 +61,15 @@ pub enum ModelError {
     #[error("no model is connected")]
     NotConnected,
     /// The provider's own server needs a key.
-    #[error("{label} needs a key: set {variable}, or choose another model with --model")]
+    #[error(
+        "{label} needs a key: store one with 'ikigai auth add {provider}', set {variable}, or choose another model with --model"
+    )]
     MissingKey {
         /// The model as `provider/name`.
         label: String,
-        /// The variable that should hold the key.
+        /// The provider's name.
+        provider: String,
+        /// The variable that can hold the key.
         variable: String,
     },
     /// A key or password would be sent to another machine without TLS.
@@ -83,6 +85,16 @@ pub enum ModelError {
         /// The provider's name.
         provider: String,
     },
+    /// The server's list does not have the model.
+    #[error("{provider} has no model '{name}'.{hint} 'ikigai models {provider}' lists all")]
+    UnknownName {
+        /// The provider's name.
+        provider: String,
+        /// The model's name.
+        name: String,
+        /// A question about similar names, after a blank; empty if there are none.
+        hint: String,
+    },
     /// A provider can be reached, but no model of it is set.
     #[error(
         "no model is selected for provider {provider}: use --model {provider}/NAME, or set \
@@ -95,37 +107,35 @@ pub enum ModelError {
 }
 
 /// The model that is set, or the default model of the first provider with a key.
-pub(crate) fn choose(
-    layers: &Layers,
-    keys_present: &BTreeSet<OsString>,
-) -> Result<ModelSettings, ModelError> {
+pub(crate) fn choose(layers: &Layers, keys: &Keys) -> Result<ModelSettings, ModelError> {
     let (provider, name) = match text(layers.value("model")) {
         Some(model) => {
             let (provider, name) = model.split_once('/').unwrap_or((model, ""));
             (provider.to_owned(), name.to_owned())
         }
         None => {
-            let provider = providers::first_with_key(layers, keys_present)
+            let provider = keys
+                .first_provider(layers)
                 .or_else(|| providers::first_with_own_address(layers))
                 .ok_or(ModelError::NotConnected)?;
             let usual = providers::usual_model(&provider);
-            match usual.filter(|_| has_key(layers, &provider, keys_present)) {
+            match usual.filter(|_| keys.has(layers, &provider)) {
                 Some(model) => (provider, model.to_owned()),
                 None => return Err(ModelError::NoModelName { provider }),
             }
         }
     };
-    require(layers, reach(layers, provider, name), keys_present)
+    require(layers, reach(layers, provider, name), keys)
 }
 
 /// A model as `provider/name`.
 pub(crate) fn named(
     layers: &Layers,
-    keys_present: &BTreeSet<OsString>,
+    keys: &Keys,
     label: &str,
 ) -> Result<ModelSettings, ModelError> {
     let (provider, name) = label.split_once('/').unwrap_or((label, ""));
-    require(layers, reach(layers, provider.to_owned(), name.to_owned()), keys_present)
+    require(layers, reach(layers, provider.to_owned(), name.to_owned()), keys)
 }
 
 /// The model that is set, if it belongs to this provider, or the provider's default model. For a
@@ -138,6 +148,16 @@ pub(crate) fn for_provider(layers: &Layers, provider: &str) -> Result<ModelSetti
     require_encryption(layers, &model).map(|()| model)
 }
 
+/// The servers that can be asked for their models: those with a key, and those whose address the user
+/// has set. They have no model's name.
+pub(crate) fn connected(layers: &Layers, keys: &Keys) -> Vec<ModelSettings> {
+    let servers = providers::names(layers).into_iter().filter(|provider| {
+        keys.has(layers, provider) || providers::has_own_address(layers, provider)
+    });
+    let servers = servers.map(|provider| reach(layers, provider, String::new()));
+    servers.filter_map(|server| require(layers, server, keys).ok()).collect()
+}
+
 fn reach(layers: &Layers, provider: String, name: String) -> ModelSettings {
     let base_url = address(layers, &provider).clone();
     let kind = text(layers.value(&key(&provider, "kind"))).unwrap_or(providers::KINDS[0]);
@@ -145,20 +165,13 @@ fn reach(layers: &Layers, provider: String, name: String) -> ModelSettings {
     ModelSettings { format: WireFormat::parse(kind), provider, name, base_url, key_variable }
 }
 
-fn has_key(layers: &Layers, provider: &str, keys_present: &BTreeSet<OsString>) -> bool {
-    text(layers.value(&key(provider, "api_key_env")))
-        .is_some_and(|variable| keys_present.contains(&OsString::from(variable)))
-}
-
 fn require(
     layers: &Layers,
     model: ModelSettings,
-    keys_present: &BTreeSet<OsString>,
+    keys: &Keys,
 ) -> Result<ModelSettings, ModelError> {
-    require_key(layers, &model, keys_present)?;
-    if has_key(layers, &model.provider, keys_present)
-        || address(layers, &model.provider).is_secret()
-    {
+    require_key(layers, &model, keys)?;
+    if keys.has(layers, &model.provider) || address(layers, &model.provider).is_secret() {
         require_encryption(layers, &model)?;
     }
     Ok(model)
@@ -187,16 +200,13 @@ fn address<'a>(layers: &'a Layers, provider: &str) -> &'a SecretUrl {
 }
 
 /// A provider's own server requires a key. A server at another address may not.
-fn require_key(
-    layers: &Layers,
-    model: &ModelSettings,
-    keys_present: &BTreeSet<OsString>,
-) -> Result<(), ModelError> {
+fn require_key(layers: &Layers, model: &ModelSettings, keys: &Keys) -> Result<(), ModelError> {
     let address = layers.holding(&key(&model.provider, "base_url"));
     let is_own_server = address.is_some_and(|entry| entry.origin == Origin::Default);
     match &model.key_variable {
-        Some(variable) if is_own_server && !keys_present.contains(&OsString::from(variable)) => {
-            Err(ModelError::MissingKey { label: model.label(), variable: variable.clone() })
+        Some(variable) if is_own_server && !keys.has(layers, &model.provider) => {
+            let (label, provider) = (model.label(), model.provider.clone());
+            Err(ModelError::MissingKey { label, provider, variable: variable.clone() })
         }
         Some(_) | None => Ok(()),
     }
@@ -248,7 +258,7 @@ mod tests {
         check(
             &world,
             Err(
-                "openai/gpt-5 needs a key: set OPENAI_API_KEY, or choose another model with --model",
+                "openai/gpt-5 needs a key: store one with 'ikigai auth add openai', set OPENAI_API_KEY, or choose another model with --model",
             ),
         );
         let world = world.variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");

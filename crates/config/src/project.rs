@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_limit_may_be_lowered_and_not_raised() {
         for (key, default) in [
-            ("max_tool_turns", 50),
+            ("max_tool_turns", 300),
             ("max_output_size", 51_200),
             ("max_requests", 300),
             ("max_agents", 20),

@@ -1,6 +1,6 @@
 //! Providers: the built-in ones, and the rules for those that a user adds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use crate::error::{ConfigError, Fault, ValueError, all_or_faults};
@@ -123,29 +123,15 @@ pub(crate) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString
     })
 }
 
-/// The key variables that are set and not empty.
-pub(crate) fn keys_present(
-    layers: &Layers,
-    variables: &BTreeMap<OsString, OsString>,
-) -> BTreeSet<OsString> {
-    let is_set = |name: &OsString| variables.get(name).is_some_and(|value| !value.is_empty());
-    key_variables(layers).into_iter().filter(is_set).collect()
-}
-
-/// The first provider whose key is set.
-pub(crate) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>) -> Option<String> {
-    names(layers).into_iter().find(|name| {
-        let variable = text(layers.value(&key(name, "api_key_env")));
-        variable.is_some_and(|variable| keys_present.contains(&OsString::from(variable)))
-    })
-}
-
 /// The first provider whose address the user has set: a private server may not need a key.
 pub(crate) fn first_with_own_address(layers: &Layers) -> Option<String> {
-    names(layers).into_iter().find(|name| {
-        let address = layers.holding(&key(name, "base_url"));
-        address.is_some_and(|entry| entry.origin != Origin::Default)
-    })
+    names(layers).into_iter().find(|name| has_own_address(layers, name))
+}
+
+/// Whether the user has set the address of a provider.
+pub(crate) fn has_own_address(layers: &Layers, provider: &str) -> bool {
+    let address = layers.holding(&key(provider, "base_url"));
+    address.is_some_and(|entry| entry.origin != Origin::Default)
 }
 
 /// Checks the provider's name in a key, if there is one: it stands before a model and `/`, and with

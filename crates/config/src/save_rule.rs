@@ -1,15 +1,14 @@
 //! Adds a rule to the user's file, which keeps its comments and its format.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value};
 
 use crate::error::ConfigError;
 use crate::escape::escape_path;
-use crate::file::Document;
+use crate::file::{Document, replace};
 
 /// Why a rule could not be saved. The file is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -86,26 +85,10 @@ fn insert_value(rules: &mut Array, rule: Table) {
     rules.insert(0, rule.into_inline_table());
 }
 
-/// Replaces a file at once, with the permissions that it had.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::create_dir_all(folder)?;
-    let mode = fs::metadata(path).map_or(0o600, |metadata| metadata.permissions().mode());
-    let temporary = folder.join(format!(".config.toml.{}", std::process::id()));
-    let write = || {
-        let mut options = OpenOptions::new();
-        let mut file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        file.set_permissions(fs::Permissions::from_mode(mode & 0o777))?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     const RULE: &str = "[[rules]]\ntool = \"bash\"\nmatch = \"git push\"\ndecision = \"allow\"\n";

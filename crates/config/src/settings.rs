@@ -1,12 +1,13 @@
 //! The merged settings: loading and reading them.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use crate::credentials::Credentials;
 use crate::error::{ConfigError, NoDatabase, Problem, all_or_faults};
 use crate::file::{ConfigFile, Document};
 use crate::folders::Folders;
+use crate::keys::Keys;
 use crate::layers::{Entry, Layers};
 use crate::model_facts::{self, ConfiguredFacts};
 use crate::model_settings::{self, ModelError, ModelSettings};
@@ -27,8 +28,7 @@ pub struct Settings {
     pub(crate) user_file: ConfigFile,
     pub(crate) project_file: ConfigFile,
     enabled_tools: Option<Vec<String>>,
-    /// The key variables that are set and not empty; never their values.
-    pub(crate) keys_present: BTreeSet<OsString>,
+    pub(crate) keys: Keys,
     pub(crate) folders: Folders,
 }
 
@@ -63,8 +63,9 @@ impl Settings {
         model_facts::check(&layers)?;
 
         let enabled_tools = tools.enabled(&layers);
-        let keys_present = providers::keys_present(&layers, variables);
-        Ok(Settings { layers, user_file, project_file, enabled_tools, keys_present, folders })
+        let stored = Credentials::read(folders.credentials_file())?;
+        let keys = Keys::find(&layers, variables, stored);
+        Ok(Settings { layers, user_file, project_file, enabled_tools, keys, folders })
     }
 
     /// A text with a default, such as `mode`.
@@ -141,7 +142,7 @@ impl Settings {
     /// # Errors
     /// There is none, or it cannot be reached safely.
     pub fn model(&self) -> Result<ModelSettings, ModelError> {
-        model_settings::choose(&self.layers, &self.keys_present)
+        model_settings::choose(&self.layers, &self.keys)
     }
 
     /// An amount that may be spent, in micro-dollars, such as `max_cost`. `None` means any.
@@ -172,11 +173,39 @@ impl Settings {
     /// The name is not a model's, or the model cannot be reached safely. The text says what to do.
     pub fn model_named(&self, name: &str) -> Result<ModelSettings, String> {
         let label = model_name::named(&self.layers, name)?;
-        model_settings::named(&self.layers, &self.keys_present, &label)
-            .map_err(|error| error.to_string())
+        model_settings::named(&self.layers, &self.keys, &label).map_err(|error| error.to_string())
     }
 
-    /// The model of a built-in provider for a user who has pasted its key: the configured one if it
+    /// Whether the model was chosen by a flag.
+    pub fn is_model_a_flag(&self) -> bool {
+        let model = self.layers.holding("model");
+        model.is_some_and(|entry| matches!(entry.origin, Origin::Flag(_)))
+    }
+
+    /// The servers that can be asked for their models: those with a key, and those whose address the
+    /// user has set. Their models have no names.
+    pub fn connected_providers(&self) -> Vec<ModelSettings> {
+        model_settings::connected(&self.layers, &self.keys)
+    }
+
+    /// The variable for the key of a provider, if there is one, and whether it is set.
+    pub fn key_variable(&self, provider: &str) -> Option<(String, bool)> {
+        let variable =
+            providers::text(self.layers.value(&providers::key(provider, "api_key_env")))?;
+        Some((variable.to_owned(), self.keys.is_set(OsStr::new(variable))))
+    }
+
+    /// The names of all providers.
+    pub fn providers(&self) -> Vec<String> {
+        providers::names(&self.layers)
+    }
+
+    /// The stored keys.
+    pub fn credentials(&self) -> &Credentials {
+        &self.keys.stored
+    }
+
+    /// The model of a provider for a user who has its key: the configured one if it
     /// belongs to this provider, or the provider's default model.
     ///
     /// # Errors
@@ -219,7 +248,7 @@ impl Settings {
     /// The key variables, and whether each is set.
     pub fn key_variables(&self) -> impl Iterator<Item = (String, bool)> {
         providers::key_variables(&self.layers).into_iter().map(|name| {
-            let is_set = self.keys_present.contains(&name);
+            let is_set = self.keys.is_set(&name);
             (name.to_string_lossy().into_owned(), is_set)
         })
     }

@@ -11,7 +11,7 @@ use crate::origin::Origin;
 use crate::providers;
 use crate::rules::RuleEntry;
 use crate::settings::Settings;
-use crate::table::{GROUPS, Group, NAME, Preset, Setting};
+use crate::table::{self, GROUPS, Group, NAME, Preset, Setting};
 use crate::value::{Value, render_dollars};
 
 /// The sources of a group are aligned in a column. Lines longer than this do not move it.
@@ -104,8 +104,12 @@ fn setting_rows(settings: &Settings, setting: &Setting, key: &str) -> Vec<Row> {
     match &entry.value {
         Value::Rules(rules) if !rules.is_empty() => rule_rows(settings, entry, rules),
         Value::Text(variable) if key.ends_with(".api_key_env") => {
-            let present = settings.keys_present.contains(OsStr::new(variable));
-            let state = if present { "set" } else { "not set" };
+            let stored = table::provider_of(key).and_then(|name| settings.keys.stored.key(name));
+            let state = match (settings.keys.is_set(OsStr::new(variable)), stored) {
+                (true, _) => "set",
+                (false, Some(_)) => "not set, but a key is stored",
+                (false, None) => "not set",
+            };
             vec![row(key, &quote(variable), format!("{}; {state}", source()))]
         }
         value => vec![row(key, &render_value(value), source())],
@@ -159,7 +163,7 @@ fn absent(settings: &Settings, setting: &Setting) -> String {
     if setting.key != "model" {
         return meaning.to_owned();
     }
-    match providers::first_with_key(&settings.layers, &settings.keys_present) {
+    match settings.keys.first_provider(&settings.layers) {
         Some(provider) => format!("{meaning}, now {provider}"),
         None => format!("{meaning}, and none has one"),
     }
@@ -256,7 +260,7 @@ rules = [
 
 # Tools
 # tools.enabled is not set: all tools are offered
-max_tool_turns = 50      # default
+max_tool_turns = 300     # default
 max_output_size = 51200  # default
 max_requests = 300       # default
 

@@ -164,7 +164,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 default: Preset::Absent("all tools are offered"),
                 project: ProjectMay::Narrow,
             },
-            limit("max_tool_turns", "50", 1, 1_000),
+            limit("max_tool_turns", "300", 1, 1_000),
             limit("max_output_size", "51200", 1_024, 104_857_600),
             limit("max_requests", "300", 1, 1_000_000),
         ],

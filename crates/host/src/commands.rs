@@ -54,7 +54,7 @@ impl OpenSession {
             Command::Mail { line } => self.mail(agent, &line).await,
             Command::Fork { prompt } => self.fork(agent, prompt).await,
             Command::Kill { target } => self.kill(&agent, target).await,
-            Command::Model { name } => self.model(agent, name.as_deref()),
+            Command::Model { name } => self.model(agent, name.as_deref()).await,
             Command::Effort { effort } => Ok(self.effort(&agent, effort)),
             Command::Mode { mode } => Ok(self.mode(mode)),
             Command::Open { target } => self.open_agent(&agent, target).await,

@@ -12,6 +12,8 @@
 //! | [`AgentSlot::watch_agents`] | reports the agents of the session after every change | `agents.rs` |
 //! | [`permissions()`], [`Roots`] | what agents may touch | `permissions.rs`, `roots.rs`, `lookup.rs`, `secret_names.rs` |
 //! | [`connect`], [`connect_again`] | the configured model | `model.rs`, `model_facts.rs` |
+//! | [`try_key`] | whether a provider accepts a key | `credentials.rs` |
+//! | [`list_models`] | the models of all connected providers | `models.rs`, `model_lists.rs` |
 //! | [`open_database`] | the database, and where its file is allowed to be | `database.rs` |
 //! | [`TemporaryFolder`], [`quarantine_folder`] | folders outside the working tree | `temporary.rs`, `quarantine.rs` |
 //!
@@ -50,6 +52,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod credentials;
 mod environment;
 mod selection;
 pub mod settings;
@@ -63,6 +66,8 @@ mod database;
 mod lookup;
 mod model;
 mod model_facts;
+mod model_lists;
+mod models;
 mod permissions;
 mod quarantine;
 mod roots;
@@ -75,9 +80,11 @@ pub use commands::{
     PendingAnswer, mail_reply, relative_path, session_summary, tool_summary, undo_report,
     usage_table,
 };
+pub use credentials::{TriedKey, try_key};
 pub use database::{open as open_database, open_at as open_database_at};
 pub use environment::{AGENT_VARIABLE, Environment, SESSION_VARIABLE, WatchdogProgram};
 pub use model::{HOW_TO_CONNECT, connect, connect_again, connect_with, explain as explain_model};
+pub use models::{ProviderModels, list_models};
 pub use open::{
     AgentChoice, AgentService, AgentSlot, DefaultSession, OpenSession, ServiceEnd, SessionOptions,
     prompt,

@@ -11,14 +11,22 @@ use ikigai_providers::{
 
 use crate::environment::Environment;
 use crate::model_facts::known_facts;
+use crate::model_lists::{ListFile, check_name};
 use crate::selection::last_model;
 
 /// The configured model. No connection is made yet.
 ///
 /// # Errors
-/// When no model is configured.
+/// When no model is configured, or its server is known not to have it.
 pub fn connect(environment: &Environment) -> Result<Model, ModelError> {
-    Ok(connect_chosen(environment, &environment.settings.model()?))
+    let settings = &environment.settings;
+    let chosen = settings.model()?;
+    if settings.is_model_a_flag()
+        && let Some(models) = ListFile::of(settings, &chosen).fresh()
+    {
+        check_name(settings, &chosen, &models)?;
+    }
+    Ok(connect_chosen(environment, &chosen))
 }
 
 /// Like [`connect`], but without a configured model a continued session keeps its own.
@@ -35,10 +43,11 @@ pub async fn connect_again(environment: &Environment) -> Result<Model, ModelErro
     chosen.map(|chosen| connect_chosen(environment, &chosen)).ok_or(why)
 }
 
-/// A given model, with its key from the environment.
+/// A given model, with its key: from a variable, or else the stored one.
 pub(crate) fn connect_chosen(environment: &Environment, chosen: &ModelSettings) -> Model {
     let key = chosen.key_variable.as_deref().and_then(|name| environment.variable(name));
-    connect_with(environment, chosen, key.map(Secret::new))
+    let stored = || environment.settings.credentials().key(&chosen.provider).map(str::to_owned);
+    connect_with(environment, chosen, key.or_else(stored).map(Secret::new))
 }
 
 /// When agents make room in their contexts, and which model writes summaries.
@@ -75,9 +84,16 @@ pub fn connect_with(
         key,
         certificates: environment.variable("SSL_CERT_FILE").map(PathBuf::from),
     };
-    let client = Arc::new(Client::new(endpoint, Limits::default()));
-    let facts =
-        known_facts(&environment.settings, &chosen.provider, &chosen.name, Some(&chosen.base_url));
+    with_client(environment, chosen, Arc::new(Client::new(endpoint, Limits::default())))
+}
+
+/// A given model of the server that a client is for.
+pub(crate) fn with_client(
+    environment: &Environment,
+    chosen: &ModelSettings,
+    client: Arc<Client>,
+) -> Model {
+    let facts = known_facts(&environment.settings, chosen, &client);
     Model { client, name: chosen.name.clone(), label: chosen.label(), facts }
 }
 
@@ -100,12 +116,13 @@ pub fn explain(error: ModelError) -> anyhow::Error {
         }
         ModelError::MissingKey { .. }
         | ModelError::Unencrypted { .. }
-        | ModelError::NoModelName { .. } => error.into(),
+        | ModelError::NoModelName { .. }
+        | ModelError::UnknownName { .. } => error.into(),
     }
 }
 
 /// How to connect a model.
-pub const HOW_TO_CONNECT: &str =
-    "  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
+pub const HOW_TO_CONNECT: &str = "  a key           ikigai auth add anthropic (or openai, google),
+                  or export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
                   and add --model openai/NAME";

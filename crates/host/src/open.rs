@@ -252,6 +252,7 @@ impl AgentSlot {
         Limits {
             budget: settings::budget(settings),
             tool_turns: settings.number("max_tool_turns"),
+            user: self.options.user,
             notify: settings::notify(settings),
             free_agents: self.options.free_agents,
             agents: settings::agent_limits(settings),

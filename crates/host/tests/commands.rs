@@ -90,7 +90,7 @@ async fn sessions_files_and_models_are_listed() {
         true => ModelReply::json(200, &models),
         false => ModelReply::text("hello"),
     });
-    let home = Home::new(server);
+    let home = Home::new(server.with_lists());
     std::fs::write(home.project().join("a.rs"), "").unwrap();
     let mut session = home.open().await;
     session.ask("0/", "the first message").await;
@@ -102,8 +102,10 @@ async fn sessions_files_and_models_are_listed() {
     assert_eq!(titles, ["the first message"]);
     let files = session.execute("0/", Command::ListFiles).await;
     assert_eq!(files, Ok(Reply::Files(vec!["a.rs".to_owned()])));
-    let models = session.execute("0/", Command::ListModels).await;
-    let expected = ["openai/one", "openai/two"].map(str::to_owned).to_vec();
-    assert_eq!(models, Ok(Reply::Models(expected)));
+    let Ok(Reply::Models(models)) = session.execute("0/", Command::ListModels).await else {
+        panic!("no models")
+    };
+    let labels: Vec<&str> = models.iter().map(|model| model.label.as_str()).collect();
+    assert_eq!(labels, ["openai/one", "openai/two"]);
     session.leave().await;
 }

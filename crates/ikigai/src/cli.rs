@@ -130,6 +130,12 @@ pub(crate) enum Command {
     /// Show what requests to models used and cost
     #[command(after_help = USAGE_EXAMPLES)]
     Usage(UsageArguments),
+    /// Store, list or remove keys of providers
+    #[command(after_help = AUTH_EXAMPLES)]
+    Auth(AuthArguments),
+    /// List the models of your providers, with their limits and prices
+    #[command(after_help = MODELS_EXAMPLES)]
+    Models(ModelsArguments),
     /// Check the setup and suggest fixes
     Doctor,
     /// Show every setting with its value and source
@@ -153,7 +159,8 @@ impl Command {
             Command::Sessions(_) | Command::Undo(_) | Command::Log(_) => true,
             Command::Usage(_) => true,
             Command::Run(_) | Command::Tour | Command::Tools(_) | Command::Tool(_) => false,
-            Command::Quarantine(_) | Command::Doctor | Command::Config => false,
+            Command::Quarantine(_) | Command::Models(_) | Command::Auth(_) => false,
+            Command::Doctor | Command::Config => false,
             Command::Completions { .. } | Command::Man => false,
         }
     }
@@ -194,6 +201,25 @@ Examples:
 
 Prices come from your configuration or a built-in table. Requests that ended before their usage was
 reported, by an interrupt or a crash, count as unreported.";
+
+const AUTH_EXAMPLES: &str = "\
+Examples:
+  ikigai auth add anthropic            Ask for a key, try it, and store it
+  ikigai auth add openai < key.txt     Read the key from a file
+  ikigai auth list                     Show which providers have a key, and where it is
+  ikigai auth rm anthropic             Remove the stored key
+
+Keys are stored in credentials.toml beside your configuration file. Only you can read it, and
+commands in the sandbox cannot see it. A key in a variable wins over the stored one.";
+
+const MODELS_EXAMPLES: &str = "\
+Examples:
+  ikigai models                 List the models of every provider with a key or an address of yours
+  ikigai models sonnet          List those with 'sonnet' in the name
+  ikigai models --json openai   Print an array for scripts
+
+Limits and prices (dollars per million tokens) come from your configuration, from the server's list
+and from a built-in table. A dash means that none of them knows.";
 
 const QUARANTINE_EXAMPLES: &str = "\
 Examples:
@@ -327,6 +353,37 @@ pub(crate) struct UndoArguments {
     /// Redo the last undo
     #[arg(long)]
     pub(crate) redo: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuthArguments {
+    #[command(subcommand)]
+    pub(crate) action: AuthAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthAction {
+    /// Store the key of a provider, after trying it
+    Add {
+        /// anthropic, openai, google, or a provider of your configuration
+        provider: String,
+    },
+    /// List the providers that have a key, and where it is
+    List,
+    /// Remove the stored key of a provider
+    Rm {
+        /// The provider
+        provider: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArguments {
+    /// Only models with this in their names
+    pub(crate) filter: Option<String>,
+    /// Print an array of all facts
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

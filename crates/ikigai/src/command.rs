@@ -1,12 +1,14 @@
 //! The commands, one file each.
 
 pub(crate) mod agents;
+pub(crate) mod auth;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod log;
 pub(crate) mod mail;
 pub(crate) mod man;
+pub(crate) mod models;
 pub(crate) mod quarantine;
 pub(crate) mod run;
 pub(crate) mod sessions;

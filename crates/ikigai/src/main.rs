@@ -12,6 +12,7 @@ mod environment;
 mod exit;
 mod line;
 mod print;
+mod prompt;
 mod screen;
 mod session;
 mod signals;
@@ -63,6 +64,8 @@ fn run() -> anyhow::Result<Exit> {
         Command::Quarantine(arguments) => command::quarantine::run(&load()?, &arguments),
         Command::Usage(arguments) => command::usage::run(&load()?, &arguments),
         Command::Log(arguments) => command::log::run(&load()?, &arguments),
+        Command::Auth(arguments) => command::auth::run(&load()?, &arguments),
+        Command::Models(arguments) => command::models::run(&load()?, &arguments),
         Command::Doctor => match load() {
             Ok(environment) => command::doctor::run(&environment),
             Err(error) => command::doctor::run_without_configuration(&error),

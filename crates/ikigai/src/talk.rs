@@ -5,7 +5,8 @@ mod connect;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use ikigai_host::{Environment, connect_again};
+use ikigai_config::ModelError;
+use ikigai_host::{Environment, connect_again, explain_model};
 use ikigai_tui::Mouse;
 
 use crate::cli::Options;
@@ -56,6 +57,7 @@ pub(crate) fn run(environment: Environment, interface: Interface) -> anyhow::Res
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let model = match runtime.block_on(connect_again(environment)) {
         Ok(model) => model,
+        Err(why @ ModelError::UnknownName { .. }) => return Err(explain_model(why)),
         Err(why) => match runtime.block_on(connect::offer(environment, &why))? {
             Choice::Talk(model) => model,
             Choice::Tour => return command::tour::run(None, interface),

@@ -8,7 +8,8 @@ use crate::support::{Workspace, ended};
 const NO_MODEL: &str = "\
 --  keys           ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY not set
 --  model          no model is connected. Connect one:
-  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
+  a key           ikigai auth add anthropic (or openai, google),
+                  or export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
                   and add --model openai/NAME
   the tour        ikigai tour

@@ -146,14 +146,15 @@ fn an_empty_prompt_is_wrong_usage_and_makes_no_session() {
 fn without_a_model_it_says_how_to_connect_one() {
     let workspace = Workspace::new();
     let how = "Connect one:
-  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
+  a key           ikigai auth add anthropic (or openai, google),
+                  or export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
                   and add --model openai/NAME
   the tour        ikigai tour";
     let expected = failed(1, &format!("ikigai: no model is connected. {how}"));
     assert_eq!(workspace.run(["run", "go"]), expected);
     assert_eq!(workspace.run(["run", "--json", "go"]), expected);
-    let needs = "ikigai: openai/gpt-5 needs a key: set OPENAI_API_KEY, or choose another model with --model";
+    let needs = "ikigai: openai/gpt-5 needs a key: store one with 'ikigai auth add openai', set OPENAI_API_KEY, or choose another model with --model";
     assert_eq!(workspace.run(["run", "--model", "gpt-5", "go"]), failed(1, needs));
     assert_eq!(workspace.print(["sessions"]), "No sessions yet\n");
 }

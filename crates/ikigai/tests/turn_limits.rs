@@ -4,6 +4,7 @@ use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_stable, errors_of, events, results_in, said};
+use crate::support::terminal::{Terminal, leave, talking};
 use crate::support::{Workspace, ended};
 
 /// A model that never stops calling.
@@ -58,6 +59,31 @@ fn the_last_result_of_a_turn_says_that_it_is_the_last() {
         assert_eq!(requests[2].tool_names(), requests[0].tool_names());
         assert_stable(&requests);
     }
+}
+
+#[test]
+fn on_a_terminal_the_user_is_asked_whether_to_continue() {
+    let server = ModelServer::choosing(|request| match results_in(request).len() {
+        done @ 0..5 => call(done),
+        _ => Reply::text("All five."),
+    });
+    let workspace = Workspace::new();
+    let mut command = talking(&workspace, &server);
+    let mut terminal = Terminal::start(command.env("IKIGAI_MAX_TOOL_TURNS", "2"));
+    terminal.wait_for("❯ ");
+    terminal.type_line("count");
+    let asked = "Tool call limit reached (2)\r\nPress Enter to continue\r\n❯ ";
+    terminal.wait_for(asked);
+    assert_eq!(server.requests().len(), 2);
+    terminal.type_line("");
+    terminal.wait_for_count(asked, 2);
+    terminal.type_line("");
+    terminal.wait_for("● All five.");
+    leave(terminal);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 6);
+    assert_stable(&requests);
+    assert!(!requests[5].text().contains("limit_reached"));
 }
 
 #[test]

@@ -264,8 +264,8 @@ impl LineMode {
             self.note(agent, &format!("● {}", done.text));
         }
         self.changed(agent, changes);
-        if done.can_continue && is_in_view {
-            self.dim("Press Enter to retry");
+        if let Some(hint) = done.how_to_continue().filter(|_| is_in_view) {
+            self.dim(hint);
         }
         if is_in_view && !is_busy || !is_in_view && !self.is_busy() {
             self.prompt();

@@ -125,7 +125,7 @@ pub enum Command {
     },
     /// List the files and folders of the working tree, for completion.
     ListFiles,
-    /// List the models of the current provider, for completion.
+    /// List the models of all connected providers, those of the agent's own first.
     ListModels,
 }
 

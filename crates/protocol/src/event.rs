@@ -156,6 +156,15 @@ pub struct TurnEnd {
     pub can_continue: bool,
 }
 
+impl TurnEnd {
+    /// What the user can do to continue it, if that is possible.
+    pub fn how_to_continue(&self) -> Option<&'static str> {
+        let is_limit = self.stop == StopReason::ToolLimit;
+        let hint = if is_limit { "Press Enter to continue" } else { "Press Enter to retry" };
+        self.can_continue.then_some(hint)
+    }
+}
+
 /// Why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

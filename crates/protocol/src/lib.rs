@@ -45,6 +45,7 @@ mod reply;
 mod undo;
 mod usage;
 
+mod model_summary;
 mod money;
 mod render;
 
@@ -64,7 +65,8 @@ pub use error::{CommandError, Nothing};
 pub use event::{
     Compaction, CompactionMethod, Event, EventKind, EventSink, StartReason, StopReason, TurnEnd,
 };
-pub use money::{dollars, render_dollars, render_limit};
+pub use model_summary::{ModelPrices, ModelSummary, did_you_mean, render_models};
+pub use money::{dollars, render_dollars, render_exact_dollars};
 pub use notice::{MAIL_HELD, effort_refused, input_rejected};
 pub use render::{
     render_agent, render_compaction, render_context_use, render_redo, render_reply, render_session,

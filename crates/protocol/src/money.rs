@@ -15,8 +15,8 @@ pub fn render_dollars(micro_dollars: u64) -> String {
     }
 }
 
-/// A limit, exactly, with at least two decimals.
-pub fn render_limit(micro_dollars: u64) -> String {
+/// An amount, exactly, with at least two decimals.
+pub fn render_exact_dollars(micro_dollars: u64) -> String {
     let text = format!("${}.{:06}", micro_dollars / 1_000_000, micro_dollars % 1_000_000);
     let cents = text.len() - 4;
     let (whole, rest) = text.split_at(cents);
@@ -42,7 +42,7 @@ mod tests {
         for (limit, text) in
             [(2_000_000, "$2.00"), (2_500_000, "$2.50"), (5_000, "$0.005"), (1, "$0.000001")]
         {
-            assert_eq!(render_limit(limit), text);
+            assert_eq!(render_exact_dollars(limit), text);
         }
     }
 }

@@ -19,7 +19,8 @@ pub(crate) fn turn_end_notice(turn: &TurnEnd) -> Option<(NoticeTone, String)> {
             (NoticeTone::Warning, "The answer was cut at the model's token limit")
         }
         StopReason::ToolLimit => {
-            (NoticeTone::Warning, "Stopped at the limit of tool calls (max_tool_turns)")
+            let limit = "Stopped at the limit of tool calls (max_tool_turns)";
+            (NoticeTone::Warning, error.unwrap_or(limit))
         }
         StopReason::Interrupted => {
             return Some((NoticeTone::Fault, format!("interrupted: {}", error?)));

@@ -6,6 +6,7 @@ use ikigai_conversation::{AgentId, Effort, MailId, Message, Mode, SessionId, Tim
 use serde::Serialize;
 
 use crate::agents::AgentSummary;
+use crate::model_summary::ModelSummary;
 use crate::undo::UndoReport;
 use crate::usage::UsageTable;
 
@@ -105,7 +106,7 @@ pub enum Reply {
     /// The files and folders of the working tree, relative to it. Folders end with a slash.
     Files(Vec<String>),
     /// The models that can be chosen.
-    Models(Vec<String>),
+    Models(Vec<ModelSummary>),
 }
 
 /// Until when a command is queued.

@@ -26,7 +26,7 @@ impl Provider for Anthropic {
     }
 
     fn models_path(&self) -> &'static str {
-        "/v1/models"
+        "/v1/models?limit=1000"
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {

@@ -5,6 +5,7 @@ mod address;
 mod body;
 mod connector;
 mod limits;
+mod local_server;
 mod login;
 mod models;
 mod retry_after;
@@ -16,8 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Method, Url};
 use tokio::time::timeout;
 
 use crate::fault::{Category, Fault};
@@ -95,6 +96,14 @@ impl Client {
         Client { provider: endpoint.provider, key: endpoint.key, base, connector, limits }
     }
 
+    /// The same client with connections of its own, for another thread.
+    #[must_use]
+    pub fn apart(&self) -> Client {
+        let connector = self.connector.with_patience(self.limits.connect);
+        let (provider, key) = (Arc::clone(&self.provider), self.key.clone());
+        Client { provider, key, base: self.base.clone(), connector, limits: self.limits }
+    }
+
     /// Sends a request, and retries it while that may help. The response is complete.
     ///
     /// # Errors
@@ -110,7 +119,7 @@ impl Client {
     ) -> Result<Response, Fault> {
         let path = self.provider.path(request.model);
         let question = self
-            .request(&self.connector, Method::POST, &path)?
+            .request(&self.connector, Method::POST, self.base()?.join(&path))?
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .body(self.provider.encode(request))
             .build()
@@ -130,18 +139,21 @@ impl Client {
         }
     }
 
+    fn base(&self) -> Result<&Address, Fault> {
+        self.base.as_ref().ok_or_else(|| {
+            Fault::new(Category::Network, "the provider's base_url is not an HTTP address")
+        })
+    }
+
     /// A request without a body.
     fn request(
         &self,
         connector: &Connector,
         method: Method,
-        path: &str,
+        url: Url,
     ) -> Result<reqwest::RequestBuilder, Fault> {
-        let base = self.base.as_ref().ok_or_else(|| {
-            Fault::new(Category::Network, "the provider's base_url is not an HTTP address")
-        })?;
         // A name and password in the address are sent as a header too. The key replaces them.
-        Ok(connector.http()?.request(method, base.join(path)).headers(self.headers()?))
+        Ok(connector.http()?.request(method, url).headers(self.headers()?))
     }
 
     fn headers(&self) -> Result<HeaderMap, Fault> {

@@ -27,7 +27,7 @@ impl Provider for Google {
     }
 
     fn models_path(&self) -> &'static str {
-        "/v1beta/models"
+        "/v1beta/models?pageSize=1000"
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {

@@ -11,7 +11,8 @@
 //! | type | is | lives in |
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | a request to a model, and its response | `request.rs`, `response.rs` |
-//! | [`ModelFacts`], [`Prices`] | what is known about a model, and what a request cost | `model_facts.rs`, `prices.rs`, `price_table.rs` |
+//! | [`ModelFacts`], [`Prices`] | what is known about a model, and what a request cost | `model_facts.rs`, `known_facts.rs`, `prices.rs`, `price_table.rs` |
+//! | [`ListedModel`] | a model in a server's list | `model_list.rs`, `client/models.rs`, `client/local_server.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
 //! | [`Anthropic`], [`ChatCompletions`], [`Google`], [`Responses`] | the wire formats | `anthropic.rs`, `chat.rs`, `google.rs`, `responses.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
@@ -29,7 +30,9 @@
 
 #![forbid(unsafe_code)]
 
+mod known_facts;
 mod model_facts;
+mod model_list;
 mod price_table;
 mod prices;
 mod provider;
@@ -67,7 +70,9 @@ pub use chat::ChatCompletions;
 pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
 pub use google::Google;
-pub use model_facts::{KnownFacts, Lookup, ModelFacts};
+pub use known_facts::{KnownFacts, Lookup};
+pub use model_facts::ModelFacts;
+pub use model_list::ListedModel;
 pub use price_table::Service;
 pub use prices::{Prices, Rates};
 pub use provider::{Decode, Delta, Provider};

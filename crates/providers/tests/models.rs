@@ -8,14 +8,20 @@ use crate::asking::{EAGER, KEY, client, client_of, formats};
 
 #[tokio::test]
 async fn a_server_lists_its_models() {
-    let list = json!({"object": "list", "data": [{"id": "small"}, {"id": "large"}]});
-    let server = ModelServer::choosing(move |_| Reply::json(200, &list));
+    let list = json!({"object": "list", "data": [
+        {"id": "small", "context_length": 1}, {"id": "large", "context_length": 2},
+    ]});
+    let server = ModelServer::choosing(move |_| Reply::json(200, &list)).with_lists();
     for (provider, base_url) in formats(&server) {
         let models = client_of(provider, base_url, EAGER).models().await;
-        assert_eq!(models.unwrap(), ["small", "large"]);
+        let names: Vec<String> = models.unwrap().into_iter().map(|model| model.name).collect();
+        assert_eq!(names, ["small", "large"]);
     }
-    for request in server.requests() {
-        assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/v1/models"));
+    let requests = server.requests();
+    let paths: Vec<&str> = requests.iter().map(|request| request.path.as_str()).collect();
+    assert_eq!(paths, ["/v1/models", "/v1/models?limit=1000"]);
+    for request in requests {
+        assert_eq!(request.method, "GET");
         let has_key = |(_, value): &(String, String)| value.ends_with(KEY);
         assert!(request.headers.iter().any(has_key));
     }
@@ -27,8 +33,9 @@ async fn a_server_without_a_list_is_an_error() {
         Reply::status(401),
         Reply::status(500),
         Reply::page("<html>"),
-        Reply::json(200, &json!({"data": "x".repeat(2 << 20)})),
-    ]);
+        Reply::json(200, &json!({"data": "x".repeat(9 << 20)})),
+    ])
+    .with_lists();
     let client = client(&server, EAGER);
     let none = format!("{} did not answer with a list of models", server.url());
     for expected in [

@@ -34,6 +34,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -70,11 +71,23 @@ impl ModelServer {
     fn on_port(port: u16, script: Script) -> ModelServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared =
-            Arc::new(Shared { script, seen: Mutex::default(), changed: Condvar::default() });
+        let shared = Arc::new(Shared {
+            script,
+            has_lists: AtomicBool::new(false),
+            seen: Mutex::default(),
+            changed: Condvar::default(),
+        });
         let for_accepting = Arc::clone(&shared);
         thread::spawn(move || accept(&listener, &for_accepting));
         ModelServer { address, shared }
+    }
+
+    /// The script also answers requests for lists of models, which otherwise get a 404 and are not
+    /// captured: ikigai asks for them whenever it has time.
+    #[must_use]
+    pub fn with_lists(self) -> ModelServer {
+        self.shared.has_lists.store(true, Ordering::Relaxed);
+        self
     }
 
     /// `http://127.0.0.1:12345`.
@@ -181,6 +194,7 @@ impl Script {
 /// Shared between the server's threads and the test.
 struct Shared {
     script: Script,
+    has_lists: AtomicBool,
     seen: Mutex<Seen>,
     changed: Condvar,
 }
@@ -216,6 +230,10 @@ impl Shared {
     /// have the same order.
     fn answer(&self, captured: CapturedRequest) -> (Arc<CapturedRequest>, Reply) {
         let captured = Arc::new(captured);
+        let is_list = captured.method == "GET" || captured.path.ends_with("/api/show");
+        if is_list && !self.has_lists.load(Ordering::Relaxed) {
+            return (captured, Reply::error(404, "no lists"));
+        }
         let mut seen = self.seen.lock().unwrap();
         let scripted = match &self.script {
             Script::List(replies) => replies.lock().unwrap().pop_front(),

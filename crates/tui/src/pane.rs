@@ -221,8 +221,8 @@ impl Pane {
         self.can_continue = turn.can_continue;
         self.holds_mail = matches!(turn.stop, StopReason::Interrupted | StopReason::Error);
         self.questions.clear();
-        if turn.can_continue {
-            self.transcript.add(BlockContent::notice(NoticeTone::Info, "Press Enter to retry"));
+        if let Some(hint) = turn.how_to_continue() {
+            self.transcript.add(BlockContent::notice(NoticeTone::Info, hint));
         }
         Consequence::Finished
     }

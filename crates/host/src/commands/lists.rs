@@ -1,9 +1,8 @@
-//! Commands that list sessions, tools, token usage, files and models.
+//! Commands that list sessions, tools and files.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use ikigai_conversation::AgentId;
 use ikigai_mail::relative_time;
 use ikigai_protocol::{CommandError, Reply, SessionSummary, TokenCount, ToolSummary};
 use ikigai_store::{Session, Tokens};
@@ -42,14 +41,6 @@ impl OpenSession {
         };
         let files = tokio::task::spawn_blocking(list).await;
         files.map(Reply::Files).map_err(|error| CommandError::Refused(error.to_string()))
-    }
-
-    /// The models listed by the server of the agent's model; empty if the server lists none.
-    pub(super) async fn list_models(&self, agent: &AgentId) -> Reply {
-        let current = self.models.of(agent);
-        let provider = current.label.split('/').next().unwrap_or_default();
-        let names = current.client.models().await.unwrap_or_default();
-        Reply::Models(names.iter().map(|name| format!("{provider}/{name}")).collect())
     }
 }
 

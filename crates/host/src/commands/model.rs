@@ -1,51 +1,76 @@
-//! `/model`: shows or changes the model of an agent.
+//! `/model`: shows or changes the model of an agent. The list of models to choose from.
 
 use ikigai_agents::Model;
-use ikigai_config::Settings;
+use ikigai_config::ModelSettings;
 use ikigai_conversation::AgentId;
 use ikigai_protocol::{CommandError, ModelChoice, Reply};
 
-use crate::model::connect_chosen;
-use crate::model_facts::known_facts;
+use crate::model::{connect_chosen, with_client};
+use crate::model_lists::{ListFile, check_name};
+use crate::models::list_models;
 use crate::open::OpenSession;
 
 impl OpenSession {
     /// Shows the model of an agent, or changes it to `name`.
-    pub(super) fn model(&self, agent: AgentId, name: Option<&str>) -> Result<Reply, CommandError> {
+    pub(super) async fn model(
+        &self,
+        agent: AgentId,
+        name: Option<&str>,
+    ) -> Result<Reply, CommandError> {
         if let Some(name) = name {
-            let model = self.find_model(&self.models.of(&agent), name);
-            self.models.choose(agent.clone(), model.map_err(CommandError::Refused)?);
+            let model = self.find_model(&self.models.of(&agent), name).await;
+            let model = model.map_err(CommandError::Refused)?;
+            self.models.choose(agent.clone(), model);
         }
-        Ok(Reply::Model(self.model_of(agent, name.is_some())))
+        Ok(Reply::Model(self.model_of(agent, name.is_some()).await))
     }
 
-    fn model_of(&self, agent: AgentId, changed: bool) -> ModelChoice {
+    async fn model_of(&self, agent: AgentId, changed: bool) -> ModelChoice {
         let Model { label, facts, .. } = self.models.of(&agent);
-        ModelChoice { agent, label, context_tokens: facts.now().context_window, changed }
+        let facts = if changed { facts.looked_up().await } else { facts.now() };
+        ModelChoice { agent, label, context_tokens: facts.context_window, changed }
     }
 
-    /// A bare name, or a name with the current provider, keeps the connection.
-    fn find_model(&self, current: &Model, named: &str) -> Result<Model, String> {
+    /// A name without a provider belongs to the current one, unless it is clear whose it is. A key
+    /// that is only in memory is kept with the connection.
+    async fn find_model(&self, current: &Model, named: &str) -> Result<Model, String> {
         let environment = self.environment();
         let of_current = current.label.split('/').next().unwrap_or_default();
-        match named.split_once('/') {
-            Some((provider, name)) if provider == of_current => {
-                Ok(renamed(&environment.settings, current, name))
+        let chosen = match environment.settings.model_named(named) {
+            Err(_) if !named.contains('/') => {
+                environment.settings.model_named(&format!("{of_current}/{named}"))?
             }
-            Some(_) => Ok(connect_chosen(environment, &environment.settings.model_named(named)?)),
-            None => match environment.settings.model_named(named) {
-                Ok(chosen) if chosen.provider != of_current => {
-                    self.find_model(current, &chosen.label())
-                }
-                Ok(_) | Err(_) => Ok(renamed(&environment.settings, current, named)),
-            },
+            chosen => chosen?,
+        };
+        let model = match chosen.provider == of_current {
+            true => with_client(environment, &chosen, current.client.clone()),
+            false => connect_chosen(environment, &chosen),
+        };
+        self.check_model(&chosen, &model).await?;
+        Ok(model)
+    }
+
+    /// Refuses a name that its server does not list.
+    async fn check_model(&self, chosen: &ModelSettings, model: &Model) -> Result<(), String> {
+        let settings = &self.environment().settings;
+        let file = ListFile::of(settings, chosen);
+        let kept = file.fresh().map(|models| check_name(settings, chosen, &models));
+        if let Some(Ok(())) = kept {
+            return Ok(());
+        }
+        // The model may be newer than the list.
+        match file.ask(&model.client).await {
+            Ok(models) => check_name(settings, chosen, &models).map_err(|error| error.to_string()),
+            Err(_) => Ok(()),
         }
     }
-}
 
-fn renamed(settings: &Settings, current: &Model, name: &str) -> Model {
-    let provider = current.label.split('/').next().unwrap_or_default();
-    let (client, label) = (current.client.clone(), format!("{provider}/{name}"));
-    let facts = known_facts(settings, provider, name, settings.provider_address(provider));
-    Model { client, name: name.to_owned(), label, facts }
+    /// The models of all connected providers, those of the agent's own first.
+    pub(super) async fn list_models(&self, agent: &AgentId) -> Reply {
+        let current = self.models.of(agent);
+        let own = current.label.split('/').next().unwrap_or_default();
+        let mut lists = list_models(self.environment()).await;
+        lists.sort_by_key(|list| list.provider != own);
+        Reply::Models(lists.into_iter().flat_map(|list| list.models.unwrap_or_default()).collect())
+    }
 }

@@ -61,16 +61,19 @@ fn configuration() -> Finding {
     Finding { what: "configuration", health: Health::Good, text }
 }
 
-/// Which variables with keys are set. Their values are never shown.
+/// Where there are keys: in variables, and stored ones. They are never shown.
 fn keys(environment: &Environment) -> Finding {
     let variables = environment.settings.key_variables();
     let (set, missing): (Vec<_>, Vec<_>) = variables.partition(|(_, is_set)| *is_set);
-    let health = if set.is_empty() { Health::Missing } else { Health::Good };
+    let has_stored = environment.settings.credentials().providers().next().is_some();
+    let health = if set.is_empty() && !has_stored { Health::Missing } else { Health::Good };
     let state = |variables: Vec<(String, bool)>, state: &str| {
         let names: Vec<String> = variables.into_iter().map(|(name, _)| name).collect();
         (!names.is_empty()).then(|| format!("{} {state}", names.join(", ")))
     };
-    let states = [state(set, "set"), state(missing, "not set")];
+    let stored: Vec<&str> = environment.settings.credentials().providers().collect();
+    let stored = (!stored.is_empty()).then(|| format!("stored for {}", stored.join(", ")));
+    let states = [state(set, "set"), stored, state(missing, "not set")];
     let text = states.into_iter().flatten().collect::<Vec<_>>().join("; ");
     Finding { what: "keys", health, text }
 }
@@ -111,12 +114,13 @@ fn model(environment: &Environment) -> anyhow::Result<Finding> {
     runtime.shutdown_background();
     let label = &model.label;
     Ok(match models {
-        Ok(names) if names.contains(&model.name) => {
+        Ok(models) if models.iter().any(|listed| listed.name == model.name) => {
             let text = format!("{label}, known to its server");
             finding(Health::Good, text)
         }
         // Some servers have more models than they list.
-        Ok(names) => {
+        Ok(models) => {
+            let names: Vec<String> = models.into_iter().map(|listed| listed.name).collect();
             let text = format!(
                 "{label}; its server is running but does not list it; it lists {}",
                 summarize_names(&names)

@@ -222,9 +222,12 @@ impl RequestHandler<'_> {
         let answer = self.session.start(Request { agent, command }).await;
         let feed = self.feed.clone();
         tokio::spawn(async move {
-            if let Ok(Reply::Files(names) | Reply::Models(names)) = answer.await {
-                feed.send(Update::List(listing, names));
-            }
+            let names = match answer.await {
+                Ok(Reply::Files(names)) => names,
+                Ok(Reply::Models(models)) => models.into_iter().map(|model| model.label).collect(),
+                Ok(_) | Err(_) => return,
+            };
+            feed.send(Update::List(listing, names));
         });
     }
 

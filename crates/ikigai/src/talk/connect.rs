@@ -1,14 +1,13 @@
 //! Offering ways to connect a model when none is configured.
 
-use std::io::{self, BufRead, Write};
-
+use anyhow::Context;
 use ikigai_agents::Model;
-use ikigai_config::{ModelError, ModelSettings, SecretUrl, WireFormat};
-use ikigai_host::{Environment, connect_with};
-use ikigai_providers::Secret;
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use ikigai_config::{ModelError, ModelSettings, SecretUrl, WireFormat, save_values};
+use ikigai_host::{Environment, TriedKey, connect_with, try_key};
 
+use crate::command::auth;
 use crate::print::safe;
+use crate::prompt::{confirm, put, read_line, read_secret};
 
 /// What the user chose.
 pub(super) enum Choice {
@@ -28,7 +27,7 @@ const LOCAL_SERVERS: &[(&str, &str)] = &[
 pub(super) async fn offer(environment: &Environment, why: &ModelError) -> anyhow::Result<Choice> {
     let found = find_local_servers(environment).await;
     put(&format!("ikigai: {why}. What would you like to do?\n"))?;
-    put("  k  paste a key of Anthropic, OpenAI or Gemini; it is kept in memory only\n")?;
+    put("  k  paste a key of Anthropic, OpenAI or Gemini\n")?;
     for (number, local) in (1..).zip(&found) {
         let ModelSettings { base_url, name, provider, .. } = local;
         put(&format!("  {number}  use {} of the {provider} server at {base_url}\n", safe(name)))?;
@@ -44,13 +43,13 @@ pub(super) async fn offer(environment: &Environment, why: &ModelError) -> anyhow
             "" | "q" => return Ok(Choice::Leave),
             "t" => return Ok(Choice::Tour),
             "k" => {
-                if let Some(model) = paste_key(environment)? {
+                if let Some(model) = paste_key(environment).await? {
                     return Ok(Choice::Talk(model));
                 }
             }
             typed => match typed.parse::<usize>().ok().and_then(|n| found.get(n.wrapping_sub(1))) {
                 Some(local) => {
-                    print_how_to_keep(local)?;
+                    keep_server(environment, local)?;
                     return Ok(Choice::Talk(connect_with(environment, local, None)));
                 }
                 None => put("Not one of the choices.\n")?,
@@ -71,7 +70,7 @@ async fn find_local_servers(environment: &Environment) -> Vec<ModelSettings> {
         };
         let client = connect_with(environment, &chosen, None).client;
         async move {
-            chosen.name = client.models().await.ok()?.into_iter().next()?;
+            chosen.name = client.models().await.ok()?.into_iter().next()?.name;
             Some(chosen)
         }
     };
@@ -80,33 +79,62 @@ async fn find_local_servers(environment: &Environment) -> Vec<ModelSettings> {
     [ollama, lmstudio, llamacpp].into_iter().flatten().collect()
 }
 
-/// Reads a key without echo. Its prefix shows which provider it is for.
-fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
-    put("The key (it is not shown): ")?;
-    let hidden = HiddenInput::start();
-    let line = read_line();
-    drop(hidden);
-    put("\n")?;
-    let Some(key) = line?.map(|line| line.trim().to_owned()).filter(|key| !key.is_empty()) else {
-        return Ok(None);
-    };
+/// Reads a key without echo, tries it, and offers to store it. Its prefix shows which provider it is
+/// for.
+async fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
+    let Some(key) = read_secret("The key (it is not shown): ")? else { return Ok(None) };
     let Some(provider) = provider_of(&key).map_or_else(ask_provider, |known| Ok(Some(known)))?
     else {
         return Ok(None);
     };
-    let chosen = match environment.settings.model_for_provider(provider) {
-        Ok(chosen) => chosen,
+    put(&format!("Trying the key with {provider}…\n"))?;
+    let TriedKey { model, settings, .. } = match try_key(environment, provider, &key).await {
+        Ok(tried) => tried,
         Err(error) => {
-            put(&format!("{}\n", safe(&error.to_string())))?;
+            put(&safe(&format!("{error:#}\n")))?;
             return Ok(None);
         }
     };
-    put(&format!(
-        "Talking to {}. To keep it: export {}=… in your shell's start-up file.\n",
-        chosen.label(),
-        chosen.key_variable.as_deref().unwrap_or_default()
-    ))?;
-    Ok(Some(connect_with(environment, &chosen, Some(Secret::new(key)))))
+    let file = environment.settings.credentials().path().map(|path| path.display().to_string());
+    match file {
+        Some(file) if confirm(&safe(&format!("Store it in {file}?")))? => {
+            auth::store(environment, provider, Some(&key))?;
+            keep_model(environment, &settings, &[])?;
+        }
+        Some(_) | None => put("The key is kept in memory only.\n")?,
+    }
+    put(&safe(&format!("Talking to {}.\n", model.label)))?;
+    Ok(Some(model))
+}
+
+/// Sets the model in the user's configuration file, unless it is the one that is used anyway.
+fn keep_model(
+    environment: &Environment,
+    chosen: &ModelSettings,
+    more: &[(&str, &str)],
+) -> anyhow::Result<()> {
+    let label = chosen.label();
+    let set = environment.settings.optional_text("model");
+    let mut values = more.to_vec();
+    if !more.is_empty() || set.is_some_and(|set| set != label) {
+        values.insert(0, ("model", &label));
+    }
+    match environment.settings.user_file() {
+        Some(file) if !values.is_empty() => {
+            save_values(file, &values).with_context(|| format!("cannot change {}", file.display()))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Offers to set a server of this machine as the user's model.
+fn keep_server(environment: &Environment, chosen: &ModelSettings) -> anyhow::Result<()> {
+    let Some(file) = environment.settings.user_file() else { return Ok(()) };
+    if confirm(&safe(&format!("Use it from now on (saved to {})?", file.display())))? {
+        let key = format!("providers.{}.base_url", chosen.provider);
+        keep_model(environment, chosen, &[(&key, &chosen.base_url.to_string())])?;
+    }
+    Ok(())
 }
 
 /// The provider whose keys have this prefix. A key must never go to another provider, so an unknown
@@ -130,52 +158,6 @@ fn ask_provider() -> anyhow::Result<Option<&'static str>> {
             }
         }
     }
-}
-
-fn print_how_to_keep(chosen: &ModelSettings) -> anyhow::Result<()> {
-    let ModelSettings { provider, base_url, .. } = chosen;
-    put(&format!(
-        "To keep it, put this into the configuration file ('ikigai config' names it):\n  \
-         model = \"{}\"\n  providers.{provider}.base_url = \"{base_url}\"\n",
-        safe(&chosen.label())
-    ))
-}
-
-/// Turns off the terminal's echo until dropped.
-struct HiddenInput(Option<Termios>);
-
-impl HiddenInput {
-    fn start() -> HiddenInput {
-        let before = tcgetattr(io::stdin()).ok();
-        if let Some(mut hidden) = before.clone() {
-            // Ctrl-C must not end the program here, or the echo would stay off.
-            hidden.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
-            let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &hidden);
-        }
-        HiddenInput(before)
-    }
-}
-
-impl Drop for HiddenInput {
-    fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
-        }
-    }
-}
-
-/// `None` at the end of input.
-fn read_line() -> anyhow::Result<Option<String>> {
-    let mut line = String::new();
-    let count = io::stdin().lock().read_line(&mut line)?;
-    // Ctrl-C arrives as a character while signals are off.
-    let is_cancelled = line.contains('\u{3}');
-    Ok((count > 0).then(|| if is_cancelled { String::new() } else { line }))
-}
-
-fn put(text: &str) -> anyhow::Result<()> {
-    let mut stdout = io::stdout().lock();
-    Ok(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?)
 }
 
 #[cfg(test)]

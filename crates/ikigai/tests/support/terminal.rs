@@ -76,6 +76,12 @@ impl Terminal {
         text(&self.shown)
     }
 
+    /// Waits until the text was shown this often.
+    #[track_caller]
+    pub(crate) fn wait_for_count(&self, text: &str, count: usize) {
+        wait_for(text, || (self.text().matches(text).count() >= count).then_some(()));
+    }
+
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
         self.wait_for_times(text, 1);

@@ -9,6 +9,7 @@ use crate::secret::Secret;
 use super::login;
 
 /// A base address.
+#[derive(Clone)]
 pub(super) struct Address {
     /// With a user name and password, if there are any. Requests send them in a header.
     url: Url,
@@ -47,6 +48,16 @@ impl Address {
     /// Whether connections need no certificates.
     pub(super) fn is_plain(&self) -> bool {
         self.url.scheme() == "http"
+    }
+
+    /// The address of `path` beside the API, whose version ends the base address.
+    pub(super) fn join_root(&self, path: &str) -> Url {
+        let mut url = self.url.clone();
+        let base = url.path().trim_end_matches('/');
+        let root = base.strip_suffix("/v1").unwrap_or(base);
+        url.set_path(&format!("{root}/{}", path.trim_start_matches('/')));
+        url.set_query(None);
+        url
     }
 
     /// The address of `path`, which may have a query.
