@@ -70,6 +70,18 @@ impl Body {
         }
     }
 
+    /// What the provider of a response wants to be sent back with it.
+    pub(crate) fn extras(&self) -> Option<&Extras> {
+        match self {
+            Body::Assistant(answer) => answer.extras.as_ref(),
+            Body::ToolCall(call) => call.extras.as_ref(),
+            Body::System | Body::User | Body::ToolResult(_) | Body::Notification(_) => None,
+            Body::Summary(_) | Body::Fork(_) | Body::Usage(_) | Body::Mark(_) => None,
+            Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => None,
+            Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => None,
+        }
+    }
+
     /// The data as a JSON object on one line, `{}` where there is none.
     pub fn data_json(&self) -> String {
         serde_json::to_string(&Data(self)).expect("texts, numbers and lists always become JSON")

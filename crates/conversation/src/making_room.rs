@@ -137,15 +137,17 @@ impl Log<'_> {
     fn tokens_of_unit(&self, unit: &Unit<'_>, pairs: &Pairs) -> u64 {
         let size = |position: &usize| {
             let message = self.at(*position);
+            let extras = message.body.extras().map_or(0, |extras| extras.as_json().len());
             let Body::ToolCall(call) = &message.body else {
-                return bytes_with_markup(&message.content);
+                return bytes_with_markup(&message.content) + extras;
             };
+            let ids = 2 * call.tool_call_id.as_str().len();
             let result = pairs.result_of(*position).map(|result| &self.at(result).body);
             let output = match result {
                 Some(Body::ToolResult(result)) => result.output.as_str(),
                 Some(_) | None => "",
             };
-            bytes_with_markup(&call.arguments) + bytes_with_markup(output)
+            bytes_with_markup(&call.arguments) + bytes_with_markup(output) + ids + extras
         };
         tokens_in(unit.positions.iter().map(size).sum())
     }

@@ -11,7 +11,7 @@ use ikigai_providers::{
 
 use crate::environment::Environment;
 use crate::model_facts::known_facts;
-use crate::model_lists::{ListFile, check_name};
+use crate::model_lists::{ListFile, check_name, is_configured};
 use crate::selection::last_model;
 
 /// The configured model. No connection is made yet.
@@ -22,9 +22,10 @@ pub fn connect(environment: &Environment) -> Result<Model, ModelError> {
     let settings = &environment.settings;
     let chosen = settings.model()?;
     if settings.is_model_a_flag()
+        && !is_configured(settings, &chosen)
         && let Some(models) = ListFile::of(settings, &chosen).fresh()
     {
-        check_name(settings, &chosen, &models)?;
+        check_name(&chosen.provider, &chosen.name, &models)?;
     }
     Ok(connect_chosen(environment, &chosen))
 }

@@ -105,23 +105,25 @@ fn is_alias(name: &str, listed: &str) -> bool {
     is_dated || is_tagged
 }
 
-/// Refuses a name that a server's list does not have. A server without a list takes any name, and a
-/// model about which the user has configured something is taken to be there.
+/// Whether the user has configured something about a model, who then knows that it exists.
+pub(crate) fn is_configured(settings: &Settings, model: &ModelSettings) -> bool {
+    settings.model_facts(&model.label()) != ConfiguredFacts::default()
+}
+
+/// Refuses a name that a server's list does not have. A server without a list takes any name.
 ///
 /// # Errors
 /// When the list has other models, but not this one.
 pub(crate) fn check_name(
-    settings: &Settings,
-    model: &ModelSettings,
+    provider: &str,
+    name: &str,
     models: &[ListedModel],
 ) -> Result<(), ModelError> {
-    let is_configured = settings.model_facts(&model.label()) != ConfiguredFacts::default();
-    if is_configured || models.is_empty() || find(models, &model.name).is_some() {
+    if models.is_empty() || find(models, name).is_some() {
         return Ok(());
     }
-    let (provider, name) = (model.provider.clone(), model.name.clone());
-    let hint = did_you_mean(&similar(models, &name));
-    Err(ModelError::UnknownName { provider, name, hint })
+    let (provider, hint) = (provider.to_owned(), did_you_mean(&similar(models, name)));
+    Err(ModelError::UnknownName { provider, name: name.to_owned(), hint })
 }
 
 /// The names in a list that are most similar to a name that it does not have.

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ikigai_conversation::{NewMessage, ResponseId, SessionId, ToolCallId};
+use ikigai_conversation::{NewMessage, ResponseId, SessionId, Summary, ToolCallId};
 use ikigai_store::{
     AgentLimits, Budget, Ending, Input, Location, Next, Opening, Options, Process, Store,
 };
@@ -82,12 +82,15 @@ fn main() {
     });
     let printing = Server::start("print");
     bench.row("a turn with that command", || bench.ikigai(&printing.base_url, &["run", "hi"]));
-    bench.long_session(&text);
+    for count in [10, 1_000, 100_000] {
+        bench.long_session(&text, count);
+    }
     bench.sandboxes();
     let here = ModelServer::choosing(|_| Reply::text("Hello."));
     run(&mut bench.ikigai(&here.base_url(), &["run", "hi"]));
     println!();
     println!("first request, all tools, no AGENTS.md: {} bytes", here.requests()[0].body.len());
+    println!("a turn of 20 calls: {}", bench.cached_share());
 }
 
 const READS: [(&str, &str); 2] = [
@@ -239,8 +242,24 @@ impl Bench<'_> {
         with - without
     }
 
-    /// `-c` on a session of 10,000 messages. Each run adds two.
-    fn long_session(&self, server: &Server) {
+    /// How much of what a turn sends is in the cache of a server that caches prefixes.
+    fn cached_share(&self) -> String {
+        const CALLS: usize = 20;
+        let file = json!({"path": "file.txt", "limit": 10});
+        let server = ModelServer::choosing(calling(CALLS, "file_read", file));
+        run(&mut self.ikigai(&server.base_url(), &["run", "hi"]));
+        let requests = server.requests();
+        let common = |pair: &[std::sync::Arc<CapturedRequest>]| {
+            let (one, next) = (pair[0].body.iter(), &pair[1].body);
+            one.zip(next).take_while(|(one, next)| one == next).count()
+        };
+        let sent: usize = requests.iter().map(|request| request.body.len()).sum();
+        let cached: usize = requests.windows(2).map(common).sum();
+        format!("{sent} bytes sent, {}% of them a prefix sent before", cached * 100 / sent.max(1))
+    }
+
+    /// `-c` on a session of `count` messages, of which a summary leaves the latest. Each run adds two.
+    fn long_session(&self, server: &Server, count: usize) {
         let place = Location {
             machine: Process::current().machine,
             directory: self
@@ -250,12 +269,13 @@ impl Bench<'_> {
                 .to_string_lossy()
                 .into_owned(),
         };
-        let database = self.home.join(".local/share/ikigai/ikigai.db");
+        let database = self.home.join(format!(".local/share/ikigai/{count}.db"));
+        let address = format!("sqlite://{}", database.display());
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(fill(&database, place, 10_000));
-        self.row("`-c` on a session of 10,000 messages", || {
-            self.ikigai(&server.base_url, &["run", "-c", "hi"])
+        runtime.block_on(fill(&address, place, count));
+        self.row(&format!("`-c` on a session of {count} messages"), || {
+            self.ikigai(&server.base_url, &["--db", &address, "run", "-c", "hi"])
         });
     }
 }
@@ -316,9 +336,8 @@ fn reading(count: usize) -> impl Fn(&CapturedRequest) -> Reply + Send + Sync + '
 }
 
 /// A session of `count` messages: prompts, calls with results, answers.
-async fn fill(database: &Path, place: Location, count: usize) {
-    let address = format!("sqlite://{}", database.display());
-    let store = Store::open(&address, Options::default()).expect("it opens");
+async fn fill(address: &str, place: Location, count: usize) {
+    let store = Store::open(address, Options::default()).expect("it opens");
     let budget = Budget { wakes: 32, requests: 300 };
     let messages = vec![NewMessage::system("be good"), NewMessage::user("begin")];
     let input = Input { messages, budget, model: "openai/gpt-5".to_owned() };
@@ -345,8 +364,17 @@ async fn fill(database: &Path, place: Location, count: usize) {
         messages.push(NewMessage::user("And the next one?"));
     }
     let agent = lease.top().clone();
-    store
+    let written = store
         .append(lease.clone(), agent.clone(), messages, Next::Request)
+        .await
+        .expect("it is written");
+    // As in a session that has made room for itself: only the last messages are sent.
+    let up_to = written.messages[written.messages.len() - 4].id;
+    let (kept, obligations) = (Vec::new(), String::new());
+    let data = Summary { up_to, kept, cut: None, obligations, before: 0, after: 0, elapsed_ms: 0 };
+    let summary = vec![NewMessage::summary("They read files and added numbers up.", data)];
+    store
+        .append(lease.clone(), agent.clone(), summary, Next::Request)
         .await
         .expect("it is written");
     store.end_turn(lease.clone(), agent, Vec::new(), Ending::Answered).await.expect("it ends");

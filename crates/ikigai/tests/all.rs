@@ -22,6 +22,7 @@ mod concurrency;
 mod configuration;
 mod context_room;
 mod context_sessions;
+mod context_summaries;
 mod dispatcher;
 mod doctor;
 mod durability;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ikigai_testkit::{CapturedRequest, ModelServer};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use rustix::process::{Signal, kill_process};
 
 use crate::support::model::Running;
@@ -11,7 +11,7 @@ use crate::support::small_window::{
 };
 use crate::support::story::assert_whole;
 use crate::support::terminal::{Terminal, leave};
-use crate::support::{Numbers, Workspace, finish, pid};
+use crate::support::{Numbers, Workspace, ended, finish, pid};
 
 /// Too long to be read with its announcement.
 fn long_mail() -> String {
@@ -70,17 +70,17 @@ fn two_hundred_turns_with_calls_never_stop_and_lose_no_obligation() {
 
 #[test]
 fn a_long_session_never_stops_on_anthropic() {
-    check_never_stops(Wire::Anthropic, 40);
+    check_never_stops(Wire::Anthropic, 200);
 }
 
 #[test]
 fn a_long_session_never_stops_on_responses() {
-    check_never_stops(Wire::Responses, 40);
+    check_never_stops(Wire::Responses, 200);
 }
 
 #[test]
 fn a_long_session_never_stops_on_google() {
-    check_never_stops(Wire::Google, 40);
+    check_never_stops(Wire::Google, 200);
 }
 
 /// Says something in a run of its own, which is killed a random moment after it asked for a summary.
@@ -144,16 +144,43 @@ fn a_process_killed_at_any_moment_of_a_compaction_loses_nothing() {
     assert!(log.windows(2).all(before_summary), "a summary is one commit with its usage");
 }
 
+/// A server that caches prefixes has nine tenths of what a turn of many calls sends.
+#[test]
+fn a_turn_of_twenty_calls_reads_nine_tenths_from_a_cache_of_prefixes() {
+    for wire in [Wire::Chat, Wire::Anthropic, Wire::Responses, Wire::Google] {
+        let server =
+            ModelServer::choosing(|request: &CapturedRequest| match request.results_since_user() {
+                done @ 0..20 => {
+                    let arguments = serde_json::json!({"path": "data.txt", "limit": 5});
+                    Reply::call(&format!("c{done}"), "file_read", arguments)
+                }
+                _ => Reply::text("read"),
+            });
+        let workspace = crate::support::small_window::unknown_window(&server);
+        let (code, _, stderr) =
+            ended(wire.ikigai(&workspace, &server).args(["run", "--json", "read"]));
+        assert_eq!((code, &*stderr), (0, ""));
+        let requests = server.requests();
+        assert_eq!(requests.len(), 21);
+        let common = |pair: &[std::sync::Arc<CapturedRequest>]| {
+            pair[0].body.iter().zip(&pair[1].body).take_while(|(old, new)| old == new).count()
+        };
+        let sent: usize = requests.iter().map(|request| request.body.len()).sum();
+        let cached: usize = requests.windows(2).map(common).sum();
+        assert!(cached * 10 >= sent * 9, "{wire:?}: {cached} of {sent}");
+    }
+}
+
 #[test]
 fn nearly_all_that_is_sent_again_is_an_exact_prefix() {
     let server = ModelServer::choosing(reader);
     let workspace = crate::support::small_window::unknown_window(&server);
     let mut terminal = Terminal::start(Wire::Chat.ikigai(&workspace, &server).arg("--plain"));
     terminal.wait_for("❯ ");
-    for number in 0..100 {
+    for number in 0..196 {
         say(&mut terminal, number);
-        if number % 25 == 24 {
-            let child = format!("0/{}/", number / 25);
+        if number % 49 == 48 {
+            let child = format!("0/{}/", number / 49);
             terminal.type_line("/fork");
             terminal.wait_for(&format!("Forked agent {child}"));
             terminal.type_line(&format!("/agent {child}"));

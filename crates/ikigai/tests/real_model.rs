@@ -80,3 +80,21 @@ fn a_real_model_calls_a_tool_gets_its_result_and_ends_the_turn() {
         assert!(kinds(&log).contains(&"tool_result"), "{format:?}: {stdout}");
     }
 }
+
+/// Its window is found out from its list; no turn may fail because of it.
+#[test]
+fn a_real_model_works_through_thirty_turns_without_an_error_of_length() {
+    let workspace = Workspace::new();
+    for number in 0..3 {
+        workspace.write(format!("f{number}.txt"), "a line of a file\n".repeat(60));
+    }
+    workspace.write_config("[tools]\nenabled = [\"glob\", \"file_read\"]\n");
+    for turn in 0..30 {
+        let prompt = format!("Turn {turn}: read the file f{}.txt and say what is in it", turn % 3);
+        let Some(mut command) = real_run(&workspace, Format::Chat, &prompt) else { return };
+        command.args((turn > 0).then_some("-c")).args(["--timeout", "900"]);
+        let (code, stdout, stderr) = ended(&mut command);
+        assert_eq!((code, &*stderr), (0, ""), "turn {turn}: {stdout}");
+    }
+    assert_whole(&workspace.log("0/"));
+}

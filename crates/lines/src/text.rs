@@ -36,6 +36,7 @@ pub fn change_lines(change: &BlockChange) -> Vec<(LineStyle, String)> {
                 let line = duration.map_or_else(|| "Thinking…".to_owned(), render_thought);
                 vec![(LineStyle::Dim, line)]
             }
+            BlockContent::Summary { title, .. } => vec![(LineStyle::Plain, safe(title))],
             BlockContent::Said(_) | BlockContent::Answer(_) | BlockContent::Notice { .. } => {
                 Vec::new()
             }

@@ -58,6 +58,13 @@ pub enum BlockContent {
         /// One line or several.
         text: String,
     },
+    /// A summary that replaces the conversation for the model.
+    Summary {
+        /// What was done, on one line.
+        title: String,
+        /// The summary.
+        text: String,
+    },
     /// A point from which the conversation is a different one for the model.
     Divider(String),
     /// A command as the user typed it.

@@ -134,8 +134,8 @@ impl TranscriptReducer {
             Body::Approval(approval) => self.answer_call(message, approval),
             Body::Notification(_) => one(self, BlockContent::Notification(content.to_owned())),
             Body::Summary(summary) => {
-                let text = render_compaction(&Compaction::by_summary(summary));
-                one(self, BlockContent::notice(NoticeTone::Info, text))
+                let title = render_compaction(&Compaction::by_summary(summary));
+                one(self, BlockContent::Summary { title, text: content.to_owned() })
             }
             Body::Fork(fork) => divider(self, format!("forked by {}", fork.parent)),
             Body::Mark(mark) => {

@@ -71,10 +71,11 @@ impl App {
     /// The status of the agent in view, which may have its own model.
     fn status_in_view(&self) -> Status {
         let mut status = self.status.clone();
-        let model = self.panes.get(&self.view).and_then(|pane| pane.model.clone());
-        if let Some((model, context_tokens)) = model {
+        let Some(pane) = self.panes.get(&self.view) else { return status };
+        if let Some((model, context_tokens)) = pane.model.clone() {
             (status.model, status.context_tokens) = (model, context_tokens);
         }
+        status.context_tokens = pane.window.or(status.context_tokens);
         status
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Pane {
     pub(crate) is_drafting: bool,
     /// The tokens of the last request and its response.
     pub(crate) tokens: Option<u64>,
+    /// How many tokens fit, as far as the agent knows by now.
+    pub(crate) window: Option<u64>,
     /// A short description of its last action.
     pub(crate) last_action: Option<String>,
     /// Whether there is a conversation to continue.
@@ -69,6 +71,7 @@ impl Pane {
             is_recalled: false,
             is_drafting: false,
             tokens: None,
+            window: None,
             last_action: None,
             has_spoken: false,
             model: None,
@@ -110,7 +113,9 @@ impl Pane {
                 self.activity.set_phase(Phase::Retry { attempt, reason, at: now + delay }, now);
             }
             EventKind::ReadsStarted(calls) => self.start_reads(&calls, now),
-            EventKind::ContextUsed { used, .. } => self.tokens = Some(used),
+            EventKind::ContextUsed { used, window } => {
+                (self.tokens, self.window) = (Some(used), window);
+            }
             EventKind::Compaction(_) => {}
             EventKind::ToolOutput { call, delta, .. } => self.activity.add_output(&call, &delta),
             EventKind::ApprovalRequested(request) => return Some(self.ask(request, now)),

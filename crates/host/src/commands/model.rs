@@ -4,9 +4,10 @@ use ikigai_agents::Model;
 use ikigai_config::ModelSettings;
 use ikigai_conversation::AgentId;
 use ikigai_protocol::{CommandError, ModelChoice, Reply};
+use ikigai_providers::KnownFacts;
 
 use crate::model::{connect_chosen, with_client};
-use crate::model_lists::{ListFile, check_name};
+use crate::model_lists::{ListFile, check_name, find, is_configured};
 use crate::models::list_models;
 use crate::open::OpenSession;
 
@@ -31,36 +32,43 @@ impl OpenSession {
         ModelChoice { agent, label, context_tokens: facts.context_window, changed }
     }
 
-    /// A name without a provider belongs to the current one, unless it is clear whose it is. A key
-    /// that is only in memory is kept with the connection.
+    /// A name without a provider belongs to the current one, unless it is clear whose it is. What is
+    /// only known in memory, a key or a server, is kept with the connection.
     async fn find_model(&self, current: &Model, named: &str) -> Result<Model, String> {
-        let environment = self.environment();
-        let of_current = current.label.split('/').next().unwrap_or_default();
-        let chosen = match environment.settings.model_named(named) {
-            Err(_) if !named.contains('/') => {
-                environment.settings.model_named(&format!("{of_current}/{named}"))?
-            }
-            chosen => chosen?,
+        let (environment, settings) = (self.environment(), &self.environment().settings);
+        let provider = current.label.split('/').next().unwrap_or_default();
+        let label = match settings.model_named(named) {
+            Err(_) if !named.contains('/') => format!("{provider}/{named}"),
+            Ok(_) | Err(_) => named.to_owned(),
         };
-        let model = match chosen.provider == of_current {
+        let chosen = match settings.model_named(&label) {
+            Ok(chosen) => chosen,
+            Err(why) => {
+                let is_known = settings.provider_address(provider).is_some();
+                let name = label.strip_prefix(provider).filter(|_| !is_known);
+                let name = name.and_then(|rest| rest.strip_prefix('/')).ok_or(why)?;
+                return of_unknown_provider(current, name).await;
+            }
+        };
+        let model = match chosen.provider == provider {
             true => with_client(environment, &chosen, current.client.clone()),
             false => connect_chosen(environment, &chosen),
         };
-        self.check_model(&chosen, &model).await?;
-        Ok(model)
+        self.check_model(&chosen, &model).await.map(|()| model)
     }
 
     /// Refuses a name that its server does not list.
     async fn check_model(&self, chosen: &ModelSettings, model: &Model) -> Result<(), String> {
         let settings = &self.environment().settings;
         let file = ListFile::of(settings, chosen);
-        let kept = file.fresh().map(|models| check_name(settings, chosen, &models));
-        if let Some(Ok(())) = kept {
+        let kept = file.fresh().map(|models| check_name(&chosen.provider, &chosen.name, &models));
+        if is_configured(settings, chosen) || matches!(kept, Some(Ok(()))) {
             return Ok(());
         }
         // The model may be newer than the list.
         match file.ask(&model.client).await {
-            Ok(models) => check_name(settings, chosen, &models).map_err(|error| error.to_string()),
+            Ok(models) => check_name(&chosen.provider, &chosen.name, &models)
+                .map_err(|error| error.to_string()),
             Err(_) => Ok(()),
         }
     }
@@ -73,4 +81,14 @@ impl OpenSession {
         lists.sort_by_key(|list| list.provider != own);
         Reply::Models(lists.into_iter().flat_map(|list| list.models.unwrap_or_default()).collect())
     }
+}
+
+/// Another model of a server that the settings do not know: the user chose it at the start.
+async fn of_unknown_provider(current: &Model, name: &str) -> Result<Model, String> {
+    let provider = current.label.split('/').next().unwrap_or_default();
+    let models = current.client.models().await.unwrap_or_default();
+    check_name(provider, name, &models).map_err(|error| error.to_string())?;
+    let facts = find(&models, name).map(|listed| listed.facts.clone()).unwrap_or_default();
+    let (client, label) = (current.client.clone(), format!("{provider}/{name}"));
+    Ok(Model { client, name: name.to_owned(), label, facts: KnownFacts::new(facts) })
 }

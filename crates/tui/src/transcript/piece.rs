@@ -75,7 +75,12 @@ impl Content {
 
     /// Whether it shows more when it is unfolded.
     pub(super) fn folds(&self) -> bool {
-        matches!(self, Content::Block(BlockContent::Call(_) | BlockContent::Thought { .. }))
+        matches!(
+            self,
+            Content::Block(
+                BlockContent::Call(_) | BlockContent::Thought { .. } | BlockContent::Summary { .. }
+            )
+        )
     }
 
     fn bytes(&self) -> usize {
@@ -88,6 +93,7 @@ impl Content {
                 | BlockContent::Notification(text)
                 | BlockContent::Thought { text, .. }
                 | BlockContent::Notice { text, .. }
+                | BlockContent::Summary { text, .. }
                 | BlockContent::Divider(text)
                 | BlockContent::Typed(text)
                 | BlockContent::Reply(text)
@@ -102,7 +108,7 @@ fn is_small(block: &BlockContent) -> bool {
     match block {
         BlockContent::Call(_) | BlockContent::Notification(_) | BlockContent::Typed(_) => true,
         BlockContent::Notice { tone, .. } => *tone == NoticeTone::Info,
-        BlockContent::Thought { .. } => false,
+        BlockContent::Thought { .. } | BlockContent::Summary { .. } => false,
         BlockContent::Said(_) | BlockContent::Answer(_) | BlockContent::Divider(_) => false,
         BlockContent::Reply(_) | BlockContent::Refusal(_) => false,
     }
@@ -171,6 +177,13 @@ impl Piece {
                     prefixed("", text, NOTIFICATION, NOTIFICATION, width)
                 }
                 BlockContent::Notice { tone, text } => render_notice(*tone, text, width),
+                BlockContent::Summary { title, text } => {
+                    let mut rows = prefixed("", title, DIM, DIM, width);
+                    if self.fold == Fold::Open {
+                        rows.extend(prefixed("  ", text, DIM, DIM, width));
+                    }
+                    rows
+                }
                 BlockContent::Divider(text) => {
                     vec![Line::styled(format!("── {} ──", safe_line(text)), DIM)]
                 }

@@ -111,6 +111,7 @@ impl PlainText {
                 self.note(agent, text);
             }
             BlockContent::Notice { tone, text } => self.note(agent, &notice_line(*tone, text)),
+            BlockContent::Summary { title, .. } => self.note(agent, title),
             BlockContent::Said(_) | BlockContent::Answer(_) | BlockContent::Divider(_) => {}
             BlockContent::Thought { .. } => {}
             BlockContent::Typed(_) | BlockContent::Reply(_) | BlockContent::Refusal(_) => {}
