@@ -183,8 +183,8 @@ impl Agent {
         Ok(turn)
     }
 
-    /// Whether the user is asked to continue at the limit of calls. Nobody may be looking at a child,
-    /// and its parent waits for an answer.
+    /// Whether the user decides at the limit of calls. A child answers with what it has, because its
+    /// parent waits for it.
     fn asks_at_tool_limit(&self) -> bool {
         self.limits().user == User::Present && self.id().parent().is_none()
     }

@@ -22,7 +22,7 @@ pub(crate) fn known_facts(
         }
         known.add_bundled(bundled(&model));
         if kept.is_none() {
-            // Whoever waits for a price waits for the list only if nothing else has one.
+            // The end of a turn waits for a price. The list can only have one if nothing else does.
             if model.base_url.is_loopback() || known.now().prices.is_some() {
                 known.settle();
             }

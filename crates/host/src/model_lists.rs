@@ -88,13 +88,13 @@ fn is_date(text: &str) -> bool {
     is_eight && matches!(text.len(), 8 | 10)
 }
 
-/// The entry for a model, by its name or by one that its server takes for the same.
+/// The entry for a model, by its name or by an alias that its server accepts.
 pub(crate) fn find<'a>(models: &'a [ListedModel], name: &str) -> Option<&'a ListedModel> {
     let exact = models.iter().find(|model| model.name == name);
     exact.or_else(|| models.iter().find(|model| is_alias(name, &model.name)))
 }
 
-/// Whether a server takes `name` for the model that it lists as `listed`.
+/// Whether `name` is an alias of the model that a server lists as `listed`.
 fn is_alias(name: &str, listed: &str) -> bool {
     let base = name.strip_suffix("-latest").or_else(|| name.strip_suffix("-0")).unwrap_or(name);
     let rest = listed.strip_prefix(base).and_then(|rest| rest.strip_prefix('-'));
@@ -110,7 +110,7 @@ pub(crate) fn is_configured(settings: &Settings, model: &ModelSettings) -> bool 
     settings.model_facts(&model.label()) != ConfiguredFacts::default()
 }
 
-/// Refuses a name that a server's list does not have. A server without a list takes any name.
+/// Refuses a name that a server's list does not have. Without a list, any name is accepted.
 ///
 /// # Errors
 /// When the list has other models, but not this one.

@@ -113,6 +113,7 @@ pub fn own_places(settings: &Settings) -> anyhow::Result<Vec<PathBuf>> {
     let mut places = settings.folders().own();
     // It may be elsewhere, or a link in our folder.
     places.extend(settings.user_file().map(Path::to_owned));
+    places.extend(settings.credentials().path().map(Path::to_owned));
     if let Ok(url) = settings.database_url() {
         places.extend(database_files(url.expose())?);
     }

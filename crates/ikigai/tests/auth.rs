@@ -91,9 +91,9 @@ fn a_key_that_cannot_be_checked_is_stored_and_one_that_cannot_be_tried_is_not() 
     let (code, _, stderr) = ended(command.stdin(input("sk-other\n")));
     assert_eq!(code, 1);
     assert!(stderr.contains("the key is not stored: openai: the connection failed"), "{stderr}");
-    let (code, _, stderr) = workspace.run(["auth", "add", "nobody"]);
+    let (code, _, stderr) = workspace.run(["auth", "add", "opnai"]);
     assert_eq!(code, 1);
-    assert!(stderr.contains("'nobody' is not a provider (known: openai, anthropic, google)"));
+    assert!(stderr.contains("'opnai' is not a provider (known: openai, anthropic, google)"));
     let mut inside = workspace.ikigai();
     inside.env("IKIGAI_AGENT", "0/").args(["auth", "rm", "openai"]);
     let (code, _, stderr) = ended(&mut inside);
@@ -109,6 +109,23 @@ fn commands_of_agents_do_not_see_the_stored_keys() {
     let command = json!({"command": format!("cat '{}'; env", file.display())});
     assert!(!workspace.tool("bash", command).contains(KEY));
     let read = workspace.tool("file_read", json!({"path": file}));
+    assert!(!read.contains(KEY), "{read}");
+}
+
+#[test]
+fn a_file_of_keys_that_is_linked_into_the_tree_is_hidden_too() {
+    let (workspace, server) = (Workspace::new(), server());
+    workspace.write("dotfiles/credentials.toml", "# Mine.\n");
+    let folder = workspace.home().join("config/ikigai");
+    std::fs::create_dir_all(&folder).unwrap();
+    let real = workspace.directory().join("dotfiles/credentials.toml");
+    std::os::unix::fs::symlink(&real, folder.join("credentials.toml")).unwrap();
+    assert_eq!(add(&workspace, &server, KEY).0, 0);
+    let stored = workspace.read_text("dotfiles/credentials.toml");
+    assert!(stored.contains("# Mine.\n") && stored.contains(KEY), "{stored}");
+    let command = json!({"command": "cat dotfiles/credentials.toml"});
+    assert!(!workspace.tool("bash", command).contains(KEY));
+    let read = workspace.tool("file_read", json!({"path": "dotfiles/credentials.toml"}));
     assert!(!read.contains(KEY), "{read}");
 }
 

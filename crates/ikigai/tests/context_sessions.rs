@@ -1,5 +1,6 @@
 //! Sessions that are longer than the model's context.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
@@ -148,14 +149,14 @@ fn a_process_killed_at_any_moment_of_a_compaction_loses_nothing() {
 #[test]
 fn a_turn_of_twenty_calls_reads_nine_tenths_from_a_cache_of_prefixes() {
     for wire in [Wire::Chat, Wire::Anthropic, Wire::Responses, Wire::Google] {
-        let server =
-            ModelServer::choosing(|request: &CapturedRequest| match request.results_since_user() {
-                done @ 0..20 => {
-                    let arguments = serde_json::json!({"path": "data.txt", "limit": 5});
-                    Reply::call(&format!("c{done}"), "file_read", arguments)
-                }
-                _ => Reply::text("read"),
-            });
+        let calls = AtomicUsize::new(0);
+        let server = ModelServer::choosing(move |_| match calls.fetch_add(1, Ordering::Relaxed) {
+            done @ 0..20 => {
+                let arguments = serde_json::json!({"path": "data.txt", "limit": 5});
+                Reply::call(&format!("c{done}"), "file_read", arguments)
+            }
+            _ => Reply::text("read"),
+        });
         let workspace = crate::support::small_window::unknown_window(&server);
         let (code, _, stderr) =
             ended(wire.ikigai(&workspace, &server).args(["run", "--json", "read"]));

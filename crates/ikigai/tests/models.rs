@@ -120,8 +120,8 @@ fn a_window_is_asked_for_after_the_first_request_and_kept_for_a_day() {
 }
 
 #[test]
-fn local_servers_tell_their_window_beside_the_list() {
-    let list = json!({"data": [{"id": "local", "owned_by": "someone"}]});
+fn the_window_of_a_local_server_is_known_though_its_list_does_not_have_it() {
+    let list = json!({"data": [{"id": "local", "owned_by": "unknown"}]});
     let shown =
         json!({"model_info": {"llama.context_length": 131_072}, "parameters": "num_ctx 16384"});
     let studio = json!({"data": [{"id": "local", "loaded_context_length": 4_096}]});
@@ -165,7 +165,7 @@ fn a_model_that_its_server_does_not_list_cannot_be_chosen() {
     terminal.type_line("/model gpt-5-mini");
     terminal.wait_for("openai/gpt-5-mini");
     close(terminal);
-    // What the user has configured is there, and a server without a list takes any name.
+    // What the user has configured exists, and without a list any name is accepted.
     workspace.write_config("[models.'openai/nonsense']\ncontext_window = 8000\n");
     let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("/model nonsense");

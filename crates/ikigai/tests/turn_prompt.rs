@@ -26,6 +26,14 @@ fn prompt_in(workspace: &Workspace, folder: &str) -> String {
     server.requests()[0].system().unwrap()
 }
 
+#[test]
+fn the_first_request_is_small() {
+    let (workspace, server) = (Workspace::new(), server());
+    assert_eq!(workspace.run_model(&server, Format::Chat, ["hi"]).0, 0);
+    let size = server.requests()[0].body.len();
+    assert!(size <= 8_500, "{size} bytes");
+}
+
 /// The part of a prompt that comes from the project.
 fn instructions(prompt: &str) -> &str {
     let (_, rest) = prompt.split_once("\nDate: ").unwrap();

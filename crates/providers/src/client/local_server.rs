@@ -1,4 +1,4 @@
-//! What servers of local models tell about a model's context, but not in their lists.
+//! Facts about local models that their servers report beside their lists.
 
 use serde_json::{Value, json};
 
