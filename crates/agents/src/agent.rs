@@ -89,6 +89,8 @@ pub struct Limits {
     pub notify: Notify,
     /// Whether to run free agents that have work to do.
     pub free_agents: FreeAgents,
+    /// What becomes of background commands when there is nothing else to do.
+    pub commands_at_end: CommandsAtEnd,
     /// The maximum number and depth of the session's agents.
     pub agents: AgentLimits,
 }
@@ -113,6 +115,15 @@ pub enum FreeAgents {
     TakenUpLater,
     /// It leaves them to other processes.
     Left,
+}
+
+/// What becomes of background commands when the process has nothing else to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandsAtEnd {
+    /// They are ended.
+    Ended,
+    /// The process waits for them.
+    Awaited,
 }
 
 /// What all agents of a process share.
@@ -159,6 +170,10 @@ pub(crate) struct Agent {
     pub(crate) lost_attempts: u32,
     /// The open approval request.
     pub(crate) question: OpenQuestion,
+    /// Rings when the user moves the running command to the background.
+    pub(crate) leave: Arc<tokio::sync::Notify>,
+    /// Whether it was notified of commands that ended with an earlier process.
+    pub(crate) knows_lost_commands: bool,
     /// Interrupts the current turn. Every turn gets a new token.
     pub(crate) interrupt: CancellationToken,
 }
@@ -184,6 +199,8 @@ impl Agent {
             answers: mpsc::channel(1).1,
             lost_attempts: 0,
             question: OpenQuestion::default(),
+            leave: Arc::default(),
+            knows_lost_commands: false,
             interrupt: CancellationToken::new(),
         }
     }
@@ -320,6 +337,7 @@ impl Agent {
             .with_variables(vec![(agent_variable.clone(), agent.clone())])
             .of_agent(agent)
             .remembering(Arc::clone(&self.memory))
+            .with_background(Arc::clone(&self.leave))
     }
 
     /// The maximum size of an output: as configured, and no more than a part of the model's context.

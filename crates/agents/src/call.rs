@@ -73,7 +73,7 @@ pub(crate) struct PreparedCall {
 #[derive(Clone)]
 pub(crate) struct OpenCall {
     pub(crate) call: ToolCall,
-    after: AfterCall,
+    pub(crate) after: AfterCall,
 }
 
 impl OpenCall {
@@ -245,6 +245,9 @@ impl Agent {
         if let Some(why) = execution.no_sandbox {
             return self.run_without_sandbox(open, call, executor, subject, why).await;
         }
+        if let Some(leaving) = execution.leaving.take() {
+            return self.record_background(open, call, *leaving).await;
+        }
         for line in self.ask_to_restore(&open.call, call).await? {
             execution.result.add_line(&line);
         }
@@ -275,7 +278,10 @@ impl Agent {
             Permit::Refused(answer, result) => return self.refuse(open, answer, result).await,
         };
         let context = self.context().reaching(reach).with_live_output(self.live_sink(&open.call));
-        let execution = executor.run(&context).await;
+        let mut execution = executor.run(&context).await;
+        if let Some(leaving) = execution.leaving.take() {
+            return self.record_background(open, call, *leaving).await;
+        }
         self.record_execution(execution, |result| open.close(result), open.after.next).await
     }
 

@@ -1,11 +1,25 @@
 //! File accesses of an agent's calls: recorded in the database and in the agent's memory.
 
-use ikigai_conversation::{NewMessage, Time};
+use ikigai_conversation::{CommandId, NewMessage, Time};
 use ikigai_mail::relative_time;
 use ikigai_store::{self as store, Next, Requests, StoreError};
 use ikigai_tools::{self as tools, Execution, FileMemory, FileUse, Fingerprint, Stale, ToolResult};
 
 use crate::agent::Agent;
+
+/// A message, and for the result of a call what the call did to a file or shows of commands.
+pub(crate) struct Access {
+    pub(crate) message: NewMessage,
+    pub(crate) file: Option<FileUse>,
+    /// The background commands that it shows to have ended.
+    pub(crate) ended: Vec<CommandId>,
+}
+
+impl From<NewMessage> for Access {
+    fn from(message: NewMessage) -> Access {
+        Access { message, file: None, ended: Vec::new() }
+    }
+}
 
 impl Agent {
     /// Restores what the agent had seen of files before this process ran it.
@@ -30,27 +44,29 @@ impl Agent {
         close: impl FnOnce(ToolResult) -> NewMessage,
         next: Next,
     ) -> Result<Requests, StoreError> {
-        let Execution { mut result, file, no_sandbox: _ } = execution;
+        let Execution { mut result, file, ended, .. } = execution;
         if let Some(FileUse::Stale(stale)) = &file
             && let Some(by) = self.who_changed(stale).await
         {
             result = ToolResult::stale(stale, &by);
         }
-        self.record_accesses(vec![(close(result), file)], next).await
+        let access = Access { file, ended, ..close(result).into() };
+        self.record_accesses(vec![access], next).await
     }
 
     /// Commits messages together with what their calls did to files, then updates the agent's
     /// memory.
     pub(crate) async fn record_accesses(
         &mut self,
-        accesses: Vec<(NewMessage, Option<FileUse>)>,
+        accesses: Vec<Access>,
         next: Next,
     ) -> Result<Requests, StoreError> {
-        let files = accesses.iter().filter_map(|(_, file)| file.as_ref());
+        let files = accesses.iter().filter_map(|access| access.file.as_ref());
         let seen: Vec<tools::Sight> = files.filter_map(sight_of).collect();
-        let entry = |(message, file): (NewMessage, Option<FileUse>)| store::LogEntry {
+        let entry = |Access { message, file, ended }| store::LogEntry {
             message,
             file: file.and_then(to_store),
+            ended,
         };
         let entries = accesses.into_iter().map(entry).collect();
         let requests = self.record_entries(entries, next).await?;

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::agent::Agent;
+use crate::notification::notification;
 use crate::seat::Seat;
 use crate::turn_orders::UserInput;
 
@@ -226,8 +227,7 @@ impl Agent {
             .with_retry(|agent| {
                 let (lease, id) = agent.lease_and_id()?;
                 let (store, system) = (agent.seat.store.clone(), agent.missing_prompt());
-                let render = ikigai_mail::notification;
-                Ok(async move { store.announce(lease, id, system, render).await })
+                Ok(async move { store.announce(lease, id, system, notification).await })
             })
             .await?;
         let is_announced = !announced.is_empty();
@@ -241,9 +241,7 @@ impl Agent {
             .with_retry(|agent| {
                 let (lease, id) = agent.lease_and_id()?;
                 let store = agent.seat.store.clone();
-                Ok(async move {
-                    store.announce_in_turn(lease, id, ikigai_mail::notification).await
-                })
+                Ok(async move { store.announce_in_turn(lease, id, notification).await })
             })
             .await?;
         notification.into_iter().for_each(|message| self.log_message(message));
@@ -281,7 +279,7 @@ impl Agent {
         self.setup().models.of(self.id()).label
     }
 
-    fn log_outcome(&mut self, recorded: AppendOutcome) -> Requests {
+    pub(crate) fn log_outcome(&mut self, recorded: AppendOutcome) -> Requests {
         recorded.messages.into_iter().for_each(|message| self.log_message(message));
         if recorded.is_held {
             self.emit(EventKind::MailHeld);

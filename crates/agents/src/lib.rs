@@ -53,11 +53,13 @@ mod thought;
 mod turn;
 
 mod agent;
+mod background;
 mod costs;
 mod files;
 mod journal;
 mod keeper;
 mod models;
+mod notification;
 mod seat;
 
 mod catalogue;
@@ -66,7 +68,9 @@ mod tools;
 mod undo;
 mod wait;
 
-pub use agent::{FreeAgents, Limits, Model, Notify, TeamSetup, Toolbox, offered_tools};
+pub use agent::{
+    CommandsAtEnd, FreeAgents, Limits, Model, Notify, TeamSetup, Toolbox, offered_tools,
+};
 pub use catalogue::catalogue;
 pub use compaction::{CompactionTrigger, ContextSettings};
 pub use context_parts::{context_parts, tokens_of_tools};

@@ -33,6 +33,8 @@ pub enum AgentCommand {
     Continue,
     /// End the turn at once.
     Interrupt,
+    /// Let the running command continue in the background.
+    Background,
     /// Hold the mail of the agent while it is idle, because the user is typing to it.
     HoldMail,
     /// Stop holding it.

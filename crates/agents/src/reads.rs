@@ -14,6 +14,7 @@ use tracing::info;
 
 use crate::agent::Agent;
 use crate::call::{AfterCall, OpenCall, PreparedCall};
+use crate::files::Access;
 use crate::permission::Subject;
 
 /// How many run at the same time: enough to keep a disk busy, few enough for the other agents to
@@ -74,12 +75,12 @@ impl Agent {
         self.emit(EventKind::ReadsStarted(reads.iter().map(|read| read.call.clone()).collect()));
         let executions = execute_all(&reads, &self.interrupt).await;
         let last = reads.len() - 1;
-        let mut accesses: Vec<_> = before.into_iter().map(|message| (message, None)).collect();
+        let mut accesses: Vec<Access> = before.into_iter().map(Access::from).collect();
         for (number, (read, execution)) in reads.into_iter().zip(executions).enumerate() {
             let after = if number == last { after } else { AfterCall::ANOTHER_CALL };
             let result = OpenCall::new(read.call, after).close(execution.result);
-            accesses.push((read.message, None));
-            accesses.push((result, execution.file));
+            accesses.push(read.message.into());
+            accesses.push(Access { file: execution.file, ..result.into() });
         }
         self.record_accesses(accesses, after.next).await
     }

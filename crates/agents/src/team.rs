@@ -8,6 +8,7 @@
 mod signals;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use ikigai_conversation::AgentId;
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::agent::{Agent, FreeAgents, TeamSetup};
+use crate::agent::{Agent, CommandsAtEnd, FreeAgents, TeamSetup};
 use crate::order::{AgentCommand, Order, Pending};
 use crate::seat::Seat;
 use crate::task::Task;
@@ -57,6 +58,7 @@ pub async fn serve(
         team.emit(team.own.clone(), EventKind::AgentLost(error.to_string()));
     }
     team.end_all().await;
+    team.report_running_commands();
     setup.toolbox.commands.close().await;
     for seat in std::mem::take(&mut team.seats).into_values() {
         seat.release().await;
@@ -105,7 +107,8 @@ impl Team {
         }
         self.start_work().await?;
         loop {
-            if !is_open && self.at_work.is_empty() && !self.start_work().await? {
+            let is_idle = !is_open && self.at_work.is_empty();
+            if is_idle && !self.start_work().await? && !self.awaits_commands() {
                 return Ok(());
             }
             let (lost, is_busy) = (self.lost(), !self.at_work.is_empty());
@@ -128,7 +131,7 @@ impl Team {
                     }
                     None => is_open = false,
                 },
-                () = self.shutdown.cancelled(), if is_open => is_open = false,
+                () = self.shutdown.cancelled(), if is_open || is_idle => is_open = false,
                 (top, error) = lost => self.drop_lease(&top, error)?,
                 changed = signals::changed(&mut self.changes, is_busy) => {
                     changed?;
@@ -216,8 +219,9 @@ impl Team {
     async fn end_killed(&mut self, seat: &Seat, work: &PendingWork) -> Result<(), StoreError> {
         // Agents that the database has at work were not killed. Most of the others have just become
         // idle.
-        let doubtful = self.at_work.keys().filter(|id| work.at_work.binary_search(id).is_err());
-        let doubtful: Vec<AgentId> = doubtful.cloned().collect();
+        let at_work = self.at_work.keys().filter(|id| work.at_work.binary_search(id).is_err());
+        let doubtful: BTreeSet<AgentId> = at_work.cloned().chain(self.with_commands()).collect();
+        let doubtful: Vec<AgentId> = doubtful.into_iter().collect();
         if doubtful.is_empty() {
             return Ok(());
         }
@@ -230,8 +234,27 @@ impl Team {
             if let Some(at_work) = self.at_work.get(&dead) {
                 at_work.stop.cancel();
             }
+            self.end_commands_of(&dead);
         }
         Ok(())
+    }
+
+    /// The agents with background commands that run.
+    fn with_commands(&self) -> Vec<AgentId> {
+        let agents = self.setup.toolbox.commands.background().agents();
+        agents.iter().filter_map(|agent| AgentId::parse(agent.to_str()?).ok()).collect()
+    }
+
+    fn end_commands_of(&self, agent: &AgentId) {
+        let agent = OsString::from(agent.to_string());
+        self.setup.toolbox.commands.background().stop_all_of(&agent);
+    }
+
+    /// Whether the team stays for background commands.
+    fn awaits_commands(&self) -> bool {
+        self.setup.limits.commands_at_end == CommandsAtEnd::Awaited
+            && !self.shutdown.is_cancelled()
+            && !self.with_commands().is_empty()
     }
 
     /// Claims a free top-level agent, unless another process is faster. The next query finds the
@@ -311,8 +334,9 @@ impl Team {
     /// that work.
     async fn release_idle(&mut self, work: &PendingWork) {
         let due = work.to_wake.iter().chain(&work.at_work);
-        let busy: BTreeSet<AgentId> =
-            self.at_work.keys().chain(due).chain([&self.own]).map(AgentId::top).collect();
+        let with_commands = self.with_commands();
+        let busy = self.at_work.keys().chain(due).chain([&self.own]).chain(&with_commands);
+        let busy: BTreeSet<AgentId> = busy.map(AgentId::top).collect();
         let idle: Vec<AgentId> =
             self.seats.keys().filter(|top| !busy.contains(top)).cloned().collect();
         for top in idle {
@@ -350,8 +374,19 @@ impl Team {
                 at_work.stop.cancel();
             }
         }
+        let with_commands = self.with_commands().into_iter();
+        with_commands.filter(|id| id.top() == *top).for_each(|id| self.end_commands_of(&id));
         self.emit(top.clone(), EventKind::AgentLost(error.to_string()));
         Ok(())
+    }
+
+    /// Says which commands run in the background. They are about to be ended.
+    fn report_running_commands(&self) {
+        let listed = self.setup.toolbox.commands.background().list();
+        for command in listed.iter().filter(|command| command.exit_code.is_none()) {
+            let (command, line) = (command.id, command.line.clone());
+            self.emit(self.own.clone(), EventKind::CommandLost { command, line });
+        }
     }
 
     /// Ends all tasks, and waits for them.

@@ -41,6 +41,7 @@ impl Agent {
     /// made.
     pub(crate) async fn run_turn(&mut self, mut requests: Requests) -> Result<Turn, StoreError> {
         let mut with_calls = 0;
+        self.tell_lost_commands().await?;
         loop {
             if requests == Requests::UsedUp {
                 return self.end_by_budget().await;

@@ -7,7 +7,7 @@ use ikigai_conversation::{AgentId, ToolCallId};
 use ikigai_protocol::{
     ApprovalAnswer, CommandError, Event, EventKind, Nothing, QueuedUntil, Reply,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, TeamSetup};
@@ -42,6 +42,7 @@ pub(crate) struct TurnOrders {
     typed: mpsc::Sender<UserInput>,
     answers: mpsc::Sender<ApprovalAnswer>,
     question: OpenQuestion,
+    leave: Arc<Notify>,
 }
 
 impl TurnOrders {
@@ -59,6 +60,7 @@ impl TurnOrders {
             typed,
             answers,
             question: agent.question.clone(),
+            leave: Arc::clone(&agent.leave),
         };
         (orders, texts)
     }
@@ -70,6 +72,10 @@ impl TurnOrders {
             AgentCommand::Say(text) => self.queue(text, reply),
             AgentCommand::Interrupt => {
                 self.interrupt.cancel();
+                reply.done();
+            }
+            AgentCommand::Background => {
+                self.leave.notify_waiters();
                 reply.done();
             }
             AgentCommand::Answer(answer) => {

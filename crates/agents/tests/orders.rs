@@ -98,6 +98,7 @@ fn orders() -> Vec<AgentCommand> {
         AgentCommand::Say("more".to_owned()),
         AgentCommand::Continue,
         AgentCommand::Interrupt,
+        AgentCommand::Background,
         AgentCommand::BetweenTurns(BetweenTurns::Clear),
         AgentCommand::BetweenTurns(BetweenTurns::Mark(Some("here".to_owned()))),
         AgentCommand::BetweenTurns(BetweenTurns::Rewind(None)),
@@ -121,6 +122,8 @@ fn expected(state: State, order: &AgentCommand) -> Answer {
         AgentCommand::Continue => nothing(Nothing::Continue),
         AgentCommand::Interrupt if state.is_turn() => Ok(Reply::Done),
         AgentCommand::Interrupt => nothing(Nothing::Interrupt),
+        AgentCommand::Background if state.is_turn() => Ok(Reply::Done),
+        AgentCommand::Background => nothing(Nothing::Command),
         AgentCommand::Answer(answer) if state == State::Asking && answer.call.as_str() == "c" => {
             Ok(Reply::Done)
         }

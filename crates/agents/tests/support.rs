@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_agents::{
-    AgentCommand, Answer, CompactionTrigger, ContextSettings, Costs, FreeAgents, Limits, Model,
-    Models, Notify, Order, Permissions, Seat, SessionChoice, TeamSetup, Toolbox, User, catalogue,
-    serve,
+    AgentCommand, Answer, CommandsAtEnd, CompactionTrigger, ContextSettings, Costs, FreeAgents,
+    Limits, Model, Models, Notify, Order, Permissions, Seat, SessionChoice, TeamSetup, Toolbox,
+    User, catalogue, serve,
 };
 use ikigai_conversation::{AgentId, Body, Mode};
 use ikigai_protocol::{Event, EventKind};
@@ -123,6 +123,7 @@ const LIMITS: Limits = Limits {
     user: User::Absent,
     notify: Notify::Idle,
     free_agents: FreeAgents::TakenUp,
+    commands_at_end: CommandsAtEnd::Ended,
     agents: AgentLimits::DEFAULT,
 };
 

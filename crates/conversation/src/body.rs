@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::agent_id::AgentId;
 use crate::error::DecodeError;
 use crate::extras::Extras;
-use crate::ids::{MailId, MessageId, ResponseId, ToolCallId};
+use crate::ids::{CommandId, MailId, MessageId, ResponseId, ToolCallId};
 use crate::kind::Kind;
 use crate::shown::{CallSummary, EffectKind, ResultSummary};
 
@@ -218,10 +218,12 @@ data! {
         shown: Option<ResultSummary> = "Option::is_none",
     }
 
-    /// Which mail was announced.
+    /// What was announced.
     Notification {
         /// The new mail, in the order in which it was announced.
         mail: Vec<MailId>,
+        /// The background commands that it is about.
+        commands: Vec<CommandId> = "Vec::is_empty",
     }
 
     /// What a summary replaces, and what a model still sees of that. A view with a summary depends

@@ -10,7 +10,7 @@ use crate::body::{
     Rewind, Summary, ToolCall, ToolResult, Trim, Usage,
 };
 use crate::extras::Extras;
-use crate::ids::{MailId, MessageId, ResponseId, ToolCallId};
+use crate::ids::{CommandId, MailId, MessageId, ResponseId, ToolCallId};
 use crate::message::NewMessage;
 use crate::one_line::{call_line, is_success, line, result_line};
 use crate::shown::{CallSummary, EffectKind, ResultSummary};
@@ -130,7 +130,19 @@ impl NewMessage {
 
     /// The notification of new mail.
     pub fn notification(text: impl Into<String>, mail: Vec<MailId>) -> NewMessage {
-        NewMessage { content: text.into(), body: Body::Notification(Notification { mail }) }
+        let commands = Vec::new();
+        NewMessage {
+            content: text.into(),
+            body: Body::Notification(Notification { mail, commands }),
+        }
+    }
+
+    /// The notification that background commands ended because ikigai did.
+    pub fn lost_commands(commands: Vec<CommandId>) -> NewMessage {
+        let lost = |id| format!("Command #{id} was ended with ikigai (it may have had effects)");
+        let content = commands.iter().map(lost).collect::<Vec<_>>().join("\n");
+        let mail = Vec::new();
+        NewMessage { content, body: Body::Notification(Notification { mail, commands }) }
     }
 
     /// A summary that replaces everything up to and including its `up_to`.

@@ -59,6 +59,12 @@ numbered! {
     MailId
 }
 
+numbered! {
+    /// The number of a background command, by which agents and the user know it. Unlike other IDs
+    /// it is unique in its session only.
+    CommandId
+}
+
 /// An opaque name from elsewhere, stored unchanged and only compared.
 macro_rules! named {
     ($(#[$doc:meta])* $Id:ident) => {

@@ -95,7 +95,7 @@ pub use effort::Effort;
 pub use error::{DecodeError, IdError};
 pub use extras::Extras;
 pub use identity::Identity;
-pub use ids::{MailId, MessageId, ResponseId, SessionId, ToolCallId};
+pub use ids::{CommandId, MailId, MessageId, ResponseId, SessionId, ToolCallId};
 pub use kind::Kind;
 pub use log::Log;
 pub use making_room::{KeptRoom, SummaryPlan, TrimPlan};

@@ -1,6 +1,7 @@
 //! Carrying out user commands.
 
 mod agents;
+mod background;
 mod context;
 mod export;
 mod lists;
@@ -60,6 +61,9 @@ impl OpenSession {
             Command::Open { target } => self.open_agent(&agent, target).await,
             Command::Agents => self.agents().await.map(Reply::Agents).map_err(refusal),
             Command::Sessions => self.sessions().await,
+            Command::ListCommands => Ok(self.list_commands()),
+            Command::StopCommand { id } => self.stop_command(id),
+            Command::Background => self.order(agent, AgentCommand::Background).await,
             Command::Tools => Ok(self.tools()),
             Command::Usage { by } => self.usage(by).await,
             Command::Config => Ok(Reply::Config(self.environment().settings.render())),

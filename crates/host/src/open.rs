@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use ikigai_agents::{
-    Costs, FreeAgents, Limits, Model, Models, Order, Permissions, Seat, SessionChoice,
-    Surroundings, TeamSetup, Toolbox, User, serve, system_prompt,
+    CommandsAtEnd, Costs, FreeAgents, Limits, Model, Models, Order, Permissions, Seat,
+    SessionChoice, Surroundings, TeamSetup, Toolbox, User, serve, system_prompt,
 };
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_protocol::EventSink;
 use ikigai_store::{Opening, Process, Store, StoreError};
-use ikigai_tools::{Mode, NoSandbox, SandboxKind};
+use ikigai_tools::{Commands, Mode, NoSandbox, SandboxKind};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +32,8 @@ pub struct SessionOptions {
     pub user: User,
     /// What to do with agents that have work but no process to run them.
     pub free_agents: FreeAgents,
+    /// What becomes of background commands when the agents are idle and no one can say more.
+    pub commands_at_end: CommandsAtEnd,
     /// What to open when no session was named.
     pub default: DefaultSession,
 }
@@ -51,6 +53,7 @@ impl SessionOptions {
     pub const INTERACTIVE: SessionOptions = SessionOptions {
         user: User::Present,
         free_agents: FreeAgents::TakenUpLater,
+        commands_at_end: CommandsAtEnd::Ended,
         default: DefaultSession::Join,
     };
 
@@ -58,6 +61,7 @@ impl SessionOptions {
     pub const UNATTENDED: SessionOptions = SessionOptions {
         user: User::Absent,
         free_agents: FreeAgents::TakenUp,
+        commands_at_end: CommandsAtEnd::Ended,
         default: DefaultSession::New,
     };
 }
@@ -215,6 +219,7 @@ impl AgentSlot {
         let temporary = TemporaryFolder::of_session(&self.environment, self.session())?;
         let toolbox = self.toolbox(&temporary)?;
         let permissions = Arc::clone(&toolbox.permissions);
+        let commands = Arc::clone(&toolbox.commands);
         permissions.set_mode(choice.mode);
         let sandbox = toolbox.commands.sandbox_kind().await;
         let models =
@@ -230,7 +235,7 @@ impl AgentSlot {
         };
         let (orders, received) = mpsc::channel(ORDERS);
         let service = AgentService { slot: self.clone(), setup, orders: received, temporary };
-        Ok((OpenSession { slot: self, permissions, models, sandbox, orders }, service))
+        Ok((OpenSession { slot: self, permissions, models, commands, sandbox, orders }, service))
     }
 
     /// The agents' tools and permissions.
@@ -255,6 +260,7 @@ impl AgentSlot {
             user: self.options.user,
             notify: settings::notify(settings),
             free_agents: self.options.free_agents,
+            commands_at_end: self.options.commands_at_end,
             agents: settings::agent_limits(settings),
         }
     }
@@ -266,6 +272,7 @@ pub struct OpenSession {
     pub(crate) slot: AgentSlot,
     pub(crate) permissions: Arc<Permissions>,
     pub(crate) models: Arc<Models>,
+    pub(crate) commands: Arc<Commands>,
     sandbox: Result<SandboxKind, NoSandbox>,
     pub(crate) orders: mpsc::Sender<Order>,
 }

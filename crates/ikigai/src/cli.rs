@@ -245,6 +245,9 @@ pub(crate) struct RunArguments {
     /// Interrupt the run after SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub(crate) timeout: Option<u64>,
+    /// Wait for background commands instead of ending them
+    #[arg(long)]
+    pub(crate) wait_commands: bool,
 }
 
 #[derive(Debug, Args)]

@@ -15,6 +15,8 @@ mod agents_tools;
 mod agents_waits;
 mod architecture;
 mod auth;
+mod background;
+mod background_once;
 mod bad_ground;
 mod bash;
 mod command_line;

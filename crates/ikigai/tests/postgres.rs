@@ -16,6 +16,10 @@ mod agents_scenarios;
 mod agents_tools;
 #[path = "agents_waits.rs"]
 mod agents_waits;
+#[path = "background.rs"]
+mod background;
+#[path = "background_once.rs"]
+mod background_once;
 #[path = "concurrency.rs"]
 mod concurrency;
 #[path = "log_command.rs"]

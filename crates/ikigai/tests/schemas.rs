@@ -32,7 +32,7 @@ fn other_tools_come_after_the_core_set() {
     let (_, schemas) = schemas([]);
     assert_eq!(
         names(&schemas),
-        [&CORE[..], &["file_edit", "fork", "wait", "kill", "agents"]].concat()
+        [&CORE[..], &["file_edit", "command", "fork", "wait", "kill", "agents"]].concat()
     );
 }
 
@@ -77,6 +77,7 @@ fn parameters_have_their_order_type_and_necessity() {
             ("timeout", "integer", false),
             ("sandbox", "boolean", false),
             ("network", "boolean", false),
+            ("background", "boolean", false),
         ],
     );
     check(
@@ -86,6 +87,16 @@ fn parameters_have_their_order_type_and_necessity() {
             ("old_string", "string", true),
             ("new_string", "string", true),
             ("replace_all", "boolean", false),
+        ],
+    );
+    check(
+        "command",
+        &[
+            ("action", "string", true),
+            ("id", "integer", false),
+            ("offset", "integer", false),
+            ("pattern", "string", false),
+            ("wait", "integer", false),
         ],
     );
     check(

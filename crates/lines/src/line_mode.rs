@@ -203,7 +203,11 @@ impl LineMode {
             EventKind::TurnEnded(done) => self.done(agent, done, &changes),
             EventKind::ContextUsed { .. }
             | EventKind::ReadsStarted(_)
-            | EventKind::ToolOutput { .. } => {}
+            | EventKind::ToolOutput { .. }
+            | EventKind::CommandStarted { .. }
+            | EventKind::CommandOutput { .. }
+            | EventKind::CommandEnded { .. }
+            | EventKind::CommandLost { .. } => {}
             EventKind::MailHeld
             | EventKind::Warning(_)
             | EventKind::AgentLost(_)

@@ -1,6 +1,6 @@
 //! The notification of new mail.
 
-use ikigai_conversation::{Body, NewMessage, Notification};
+use ikigai_conversation::NewMessage;
 use ikigai_store::Unread;
 
 use crate::preview::preview;
@@ -15,7 +15,7 @@ pub fn notification(unread: &Unread) -> NewMessage {
         let shown = if mail.is_whole() { quoted(&mail.body) } else { quoted(&preview(&mail.body)) };
         content.push_str(&format!("\n#{} from {}: {shown}", mail.id, mail.from));
     }
-    NewMessage { content, body: Body::Notification(Notification { mail: unread.all_new.clone() }) }
+    NewMessage::notification(content, unread.all_new.clone())
 }
 
 /// A text as a JSON string on one line: a sender's text cannot imitate a line of the notification.
@@ -45,7 +45,7 @@ mod tests {
             })
             .collect();
         let all_new = new.iter().map(|mail| mail.id).chain([id(1)]).collect();
-        Unread { count, new, all_new }
+        Unread { count, new, all_new, ended: Vec::new() }
     }
 
     #[track_caller]
@@ -101,7 +101,6 @@ mod tests {
     fn the_notification_names_all_mail_that_it_announces() {
         let unread = unread(3, &["a", "b"]);
         let ids = [9, 8, 1].map(|id| MailId::new(id).unwrap()).to_vec();
-        let expected = Body::Notification(Notification { mail: ids });
-        assert_eq!(notification(&unread).body, expected);
+        assert_eq!(notification(&unread).body, NewMessage::notification("", ids).body);
     }
 }

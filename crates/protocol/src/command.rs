@@ -1,6 +1,6 @@
 //! Commands: what the user, through a front end, wants a session to do.
 
-use ikigai_conversation::{AgentId, Effort, Mode};
+use ikigai_conversation::{AgentId, CommandId, Effort, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::approval::ApprovalAnswer;
@@ -108,6 +108,15 @@ pub enum Command {
     Agents,
     /// List the latest sessions.
     Sessions,
+    /// List the background commands of all agents that this process runs.
+    ListCommands,
+    /// End a background command.
+    StopCommand {
+        /// Its number.
+        id: CommandId,
+    },
+    /// Let the command that the agent waits for continue in the background.
+    Background,
     /// List the tools that the agent has.
     Tools,
     /// Show what requests to models used and cost.

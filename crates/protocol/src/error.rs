@@ -64,6 +64,9 @@ pub enum Nothing {
     /// There is no mark, or none with this name.
     #[error("No such mark. /mark sets one")]
     Mark,
+    /// The agent runs no command that could go to the background.
+    #[error("No command runs")]
+    Command,
     /// There are no file changes to undo.
     #[error("Nothing to undo")]
     Undo,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Message, Summary, ToolCall, ToolCallId};
+use ikigai_conversation::{AgentId, CommandId, Message, Summary, ToolCall, ToolCallId};
 use serde::Serialize;
 
 use crate::approval::ApprovalRequest;
@@ -66,6 +66,36 @@ pub enum EventKind {
         delta: String,
         /// How many bytes before it were left out.
         skipped: u64,
+    },
+    /// A command continues in the background.
+    CommandStarted {
+        /// Its number.
+        command: CommandId,
+        /// Its first line.
+        line: String,
+    },
+    /// A background command has printed something.
+    CommandOutput {
+        /// Its number.
+        command: CommandId,
+        /// The newest part of the output.
+        delta: String,
+        /// How many bytes before it were left out.
+        skipped: u64,
+    },
+    /// A background command has ended.
+    CommandEnded {
+        /// Its number.
+        command: CommandId,
+        /// Its exit code.
+        exit_code: i32,
+    },
+    /// A background command is ended because this process ends.
+    CommandLost {
+        /// Its number.
+        command: CommandId,
+        /// Its first line.
+        line: String,
     },
     /// A call needs approval. The answer appears in the log, unless the turn ends first.
     ApprovalRequested(ApprovalRequest),

@@ -73,8 +73,8 @@ pub use render::{
     render_thought, render_tokens, render_tools, render_undo,
 };
 pub use reply::{
-    ContextPart, ContextReport, Inbox, Mail, MailSummary, ModelChoice, QueuedUntil, Reply,
-    SessionSummary, TokenCount, ToolSummary,
+    CommandSummary, ContextPart, ContextReport, Inbox, Mail, MailSummary, ModelChoice, QueuedUntil,
+    Reply, SessionSummary, TokenCount, ToolSummary,
 };
 pub use safe::{safe, safe_json};
 pub use slash::{SLASH_COMMANDS, SlashCommand, is_slash_command};

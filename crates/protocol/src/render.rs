@@ -8,8 +8,8 @@ use ikigai_conversation::{AgentId, Effort};
 use crate::agents::{AgentSummary, Runner};
 use crate::event::Compaction;
 use crate::reply::{
-    ContextReport, Inbox, Mail, ModelChoice, QueuedUntil, Reply, SessionSummary, TokenCount,
-    ToolSummary,
+    CommandSummary, ContextReport, Inbox, Mail, ModelChoice, QueuedUntil, Reply, SessionSummary,
+    TokenCount, ToolSummary,
 };
 use crate::undo::{FileOutcome, LeftReason, UndoReport};
 use crate::usage::render_usage;
@@ -43,6 +43,8 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
         Reply::Mode { mode, changed: false } => format!("Mode {}", mode.word()),
         Reply::Agents(agents) => lines(agents.iter().map(|agent| tree_line(agent, view))),
         Reply::Sessions { sessions, more } => render_sessions(sessions, *more),
+        Reply::Commands(commands) => render_commands(commands),
+        Reply::CommandStopped(id) => format!("Stopping command #{id}"),
         Reply::Tools(tools) => render_tools(tools).trim_end().to_owned(),
         Reply::Usage(usage) => render_usage(usage),
         Reply::Config(settings) => settings.trim_end().to_owned(),
@@ -53,6 +55,24 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
             format!("Wrote {messages} {} to {}", plural(*messages, "message"), path.display())
         }
     })
+}
+
+/// Background commands, each with its last line of output below it.
+fn render_commands(commands: &[CommandSummary]) -> String {
+    if commands.is_empty() {
+        return "No background commands".to_owned();
+    }
+    let render = |command: &CommandSummary| {
+        let CommandSummary { id, agent, line, seconds, exit_code, last_line } = command;
+        let state = match exit_code {
+            None => format!("running for {seconds} s"),
+            Some(code) => format!("exit {code} after {seconds} s"),
+        };
+        let output = Some(last_line).filter(|line| !line.is_empty());
+        let output = output.map(|line| format!("\n     {line}")).unwrap_or_default();
+        format!("  #{id} {agent} · {state} · {line}{output}")
+    };
+    lines(commands.iter().map(render))
 }
 
 /// An undo, one line per file.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ikigai_conversation::{AgentId, Effort, MailId, Message, Mode, SessionId, Time};
+use ikigai_conversation::{AgentId, CommandId, Effort, MailId, Message, Mode, SessionId, Time};
 use serde::Serialize;
 
 use crate::agents::AgentSummary;
@@ -83,6 +83,10 @@ pub enum Reply {
         /// How many are not listed.
         more: usize,
     },
+    /// Background commands, in the order of their numbers.
+    Commands(Vec<CommandSummary>),
+    /// A background command is being ended.
+    CommandStopped(CommandId),
     /// The tools that the agent has.
     Tools(Vec<ToolSummary>),
     /// What requests to models used and cost.
@@ -208,6 +212,23 @@ pub struct SessionSummary {
     pub agents: u32,
     /// How many messages their logs hold.
     pub messages: u32,
+}
+
+/// A background command in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CommandSummary {
+    /// Its number.
+    pub id: CommandId,
+    /// The agent that it belongs to.
+    pub agent: String,
+    /// Its first line.
+    pub line: String,
+    /// For how many seconds it has been running, or ran.
+    pub seconds: u64,
+    /// Its exit code, if it has ended.
+    pub exit_code: Option<i32>,
+    /// The last line of its output.
+    pub last_line: String,
 }
 
 /// A tool in a list.

@@ -1,6 +1,6 @@
 //! Slash commands: what the user types after a `/`, in every front end.
 
-use ikigai_conversation::Mode;
+use ikigai_conversation::{CommandId, Mode};
 
 use crate::command::{Command, EffortChoice};
 use crate::error::CommandError;
@@ -38,6 +38,8 @@ pub const SLASH_COMMANDS: &[(&str, &str)] = &[
     ("rewind", "Return to a mark: /rewind, /rewind NAME"),
     ("sessions", "List earlier sessions"),
     ("export", "Write the conversation to FILE.md or FILE.jsonl"),
+    ("ps", "List background commands"),
+    ("stop", "End a background command: /stop 3"),
     ("tools", "List the tools that the agent has"),
     ("mode", "Show the mode, or change it: /mode read, /mode work, /mode full"),
     (
@@ -90,6 +92,8 @@ impl SlashCommand {
             "rewind" => Command::Rewind { label: optional() },
             "sessions" => Command::Sessions,
             "export" => Command::Export { file: required("/export FILE")? },
+            "ps" => alone(Command::ListCommands, "/ps, without arguments")?,
+            "stop" => Command::StopCommand { id: parse_command_id(rest)? },
             "tools" => Command::Tools,
             "mode" => Command::Mode { mode: optional().map(|word| parse_mode(&word)).transpose()? },
             "undo" => alone(
@@ -118,6 +122,12 @@ fn parse_mode(word: &str) -> Result<Mode, CommandError> {
             "There is no mode '{word}'. The modes are read, work and full: /mode work"
         ))
     })
+}
+
+fn parse_command_id(word: &str) -> Result<CommandId, CommandError> {
+    let number = word.trim_start_matches('#').parse().ok();
+    let usage = || usage_error("/stop NUMBER. /ps lists background commands");
+    number.and_then(CommandId::new).ok_or_else(usage)
 }
 
 fn parse_by(word: &str) -> Result<UsageBy, CommandError> {

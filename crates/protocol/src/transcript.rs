@@ -105,6 +105,10 @@ impl TranscriptReducer {
             EventKind::DatabaseUnavailable(_)
             | EventKind::ContextUsed { .. }
             | EventKind::ReadsStarted(_)
+            | EventKind::CommandStarted { .. }
+            | EventKind::CommandOutput { .. }
+            | EventKind::CommandEnded { .. }
+            | EventKind::CommandLost { .. }
             | EventKind::ToolOutput { .. } => Vec::new(),
         }
     }

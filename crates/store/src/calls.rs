@@ -41,7 +41,7 @@ fn close(
 ) -> Result<Vec<Message>, StoreError> {
     let done = perform(unit, agent, step, Actor::Model)?;
     let result = append(unit, agent, render(&done.outcome))?;
-    done.trace_to(unit, result.id)?;
+    done.trace_to(unit, agent, result.id)?;
     let mut messages = vec![result];
     messages.extend(append_all(unit, agent, done.notes)?);
     Ok(messages)

@@ -9,10 +9,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use ikigai_conversation::{AgentId, MessageId, NewMessage, SessionId, Time};
+use ikigai_conversation::{AgentId, CommandId, MessageId, NewMessage, SessionId, Time};
 
 use crate::agents::{AgentRow, agent_by_id};
 use crate::causes;
+use crate::commands;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::log::{AppendOutcome, Next, append};
@@ -77,13 +78,15 @@ pub struct Content {
     pub mode: u32,
 }
 
-/// A message, and for the result of a call what the call did to a file.
+/// A message, and for the result of a call what the call did to a file or tells of commands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogEntry {
     /// The message.
     pub message: NewMessage,
     /// What its call did to a file.
     pub file: Option<FileAccess>,
+    /// The background commands that it shows to have ended.
+    pub ended: Vec<CommandId>,
 }
 
 /// The agent that has last changed a file.
@@ -109,8 +112,9 @@ impl Store {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let mut messages = Vec::with_capacity(entries.len());
-            for LogEntry { message, file } in entries {
+            for LogEntry { message, file, ended } in entries {
                 let message = append(unit, &agent, message)?;
+                commands::mark_told(unit, &agent, &ended, message.id)?;
                 match file {
                     Some(FileAccess::Saw(sight)) => note_sight(unit, &agent, &sight, message.id)?,
                     Some(FileAccess::Changed(change)) => {

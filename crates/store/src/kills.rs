@@ -3,6 +3,7 @@
 use ikigai_conversation::{AgentId, NewMessage};
 
 use crate::agents::{AgentRow, State};
+use crate::commands;
 use crate::error::StoreError;
 use crate::refusal::Refusal;
 use crate::spending;
@@ -80,6 +81,7 @@ fn end_tree(unit: &Unit<'_>, victim: &AgentRow) -> Result<Vec<AgentId>, StoreErr
     for (key, id) in found {
         unit.run("DELETE FROM waits WHERE waiter = ?1 OR awaited = ?1", params![key])?;
         unit.run("DELETE FROM queued_inputs WHERE agent = ?1", params![key])?;
+        commands::lose(unit, key)?;
         dead.push(id);
     }
     dead.sort_by(|a, b| b.depth().cmp(&a.depth()).then_with(|| a.cmp(b)));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, SessionId};
 
 use crate::agents::{AgentRow, agent_by_id, find_agent};
+use crate::commands;
 use crate::error::StoreError;
 use crate::log::{AppendOutcome, Input};
 use crate::openings::{self, Opening};
@@ -147,6 +148,8 @@ pub(crate) fn claim(
     let epoch = unit.row(sql, params, |row| row.get(0))?.unwrap_or(1);
     // Waits of the old process are over: their calls are closed when the log is loaded.
     waits::abandon_tree(unit, &agent)?;
+    // Its commands have ended with it.
+    commands::lose_in_tree(unit, &agent)?;
     spending::lose_open(unit, &agent)?;
     Ok(Lease { session, top: top.clone(), epoch })
 }

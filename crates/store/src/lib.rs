@@ -8,7 +8,7 @@
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by
 //! subject: `sessions.rs`, `roots.rs`, `agents.rs`, `openings.rs`, `leases.rs`, `log.rs`, `queue.rs`,
-//! `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`, `spending.rs`, `files.rs`, `undos.rs`, `needed.rs`
+//! `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`, `commands.rs`, `spending.rs`, `files.rs`, `undos.rs`, `needed.rs`
 //! with `obligations.rs` (what is left of a conversation after a summary), `copies.rs` with
 //! `tables.rs`; and
 //! `steps.rs` with its steps: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`, `reports.rs`.
@@ -33,6 +33,7 @@ mod store;
 mod agents;
 mod calls;
 mod causes;
+mod commands;
 mod copies;
 mod files;
 mod forks;
@@ -74,6 +75,7 @@ pub use address::database_files;
 pub use agents::{Agent, AgentLimits, State, Tokens};
 pub use changes::Changes;
 pub use clock::Clock;
+pub use commands::{CommandEnd, EndedCommand, StartedCommand};
 pub use error::StoreError;
 pub use files::{
     Change, ChangedBy, Content, FileAccess, LogEntry, SIGHTS, SeenFile, StoredContent,

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use ikigai_conversation::{AgentId, SessionId, Time};
 
 use crate::agents::{self, AgentLimits, AgentRow};
+use crate::commands;
 use crate::error::StoreError;
 use crate::leases::{Lease, claim, decode};
 use crate::process::Process;
@@ -222,10 +223,13 @@ fn mark_opened(unit: &Unit<'_>, session: i64, agent: &AgentId) -> Result<(), Sto
 pub(crate) fn close(unit: &Unit<'_>, agent: &AgentRow) -> Result<(), StoreError> {
     match settle(unit, agent.session, agent.key)? {
         Settled::Removed => Ok(()),
-        Settled::Kept => unit.run(
-            "UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1",
-            params![agent.key],
-        ),
+        Settled::Kept => {
+            commands::lose_in_tree(unit, agent)?;
+            unit.run(
+                "UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1",
+                params![agent.key],
+            )
+        }
     }
 }
 

@@ -46,6 +46,9 @@ pub enum Refusal {
     /// The shortest cycle.
     #[error("Agent {0} cannot wait for itself")]
     WaitsForItself(AgentId),
+    /// The session has as many background commands as allowed.
+    #[error("Maximum background commands of the session ({0}) reached")]
+    TooManyCommands(i64),
     /// All agents in it would wait forever. It starts and ends with the one that wanted to wait.
     #[error("Waiting cycle: {}", path(.0))]
     Cycle(Vec<AgentId>),

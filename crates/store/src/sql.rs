@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ikigai_conversation::{AgentId, MailId, SessionId, Time};
+use ikigai_conversation::{AgentId, CommandId, MailId, SessionId, Time};
 use ikigai_postgres::Value;
 
 use crate::agents::State;
@@ -189,6 +189,13 @@ impl Column for Time {
 impl Column for MailId {
     fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<MailId>, StoreError> {
         row.optional_integer(column)?.map(mail_id).transpose()
+    }
+}
+
+impl Column for CommandId {
+    fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<CommandId>, StoreError> {
+        let id = row.optional_integer(column)?;
+        id.map(|id| CommandId::try_from(id).map_err(StoreError::internal)).transpose()
     }
 }
 

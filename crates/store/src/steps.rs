@@ -2,9 +2,10 @@
 //! Each is performed in one unit of work. They are implemented in `mailbox.rs`, `forks.rs`,
 //! `kills.rs` and `waits.rs`.
 
-use ikigai_conversation::{AgentId, MailId, Message, MessageId, NewMessage, SessionId};
+use ikigai_conversation::{AgentId, CommandId, MailId, Message, MessageId, NewMessage, SessionId};
 
 use crate::agents::{self, Agent, AgentLimits, AgentRow, agent_by_id, find_agent};
+use crate::commands;
 use crate::error::StoreError;
 use crate::forks::{self, NewFork};
 use crate::kills;
@@ -221,6 +222,8 @@ pub(crate) struct PerformedStep {
     /// Further messages for the log besides the result.
     pub(crate) notes: Vec<NewMessage>,
     marks: Vec<(Mark, i64)>,
+    /// Background commands whose end it tells.
+    ended: Vec<CommandId>,
 }
 
 /// The column of a mail that refers to the log message.
@@ -233,7 +236,7 @@ pub(crate) enum Mark {
 
 impl PerformedStep {
     pub(crate) fn new(outcome: Outcome) -> PerformedStep {
-        PerformedStep { outcome, notes: Vec::new(), marks: Vec::new() }
+        PerformedStep { outcome, notes: Vec::new(), marks: Vec::new(), ended: Vec::new() }
     }
 
     pub(crate) fn refused(refusal: Refusal) -> PerformedStep {
@@ -245,13 +248,25 @@ impl PerformedStep {
         self
     }
 
+    pub(crate) fn telling(mut self, ended: Vec<CommandId>) -> PerformedStep {
+        self.ended.extend(ended);
+        self
+    }
+
     pub(crate) fn noting(mut self, note: NewMessage) -> PerformedStep {
         self.notes.push(note);
         self
     }
 
-    /// Stores in every mail that the step touched which log message caused it.
-    pub(crate) fn trace_to(&self, unit: &Unit<'_>, message: MessageId) -> Result<(), StoreError> {
+    /// Stores in every mail that the step touched, and every end that it tells, which log message
+    /// of `agent` caused it.
+    pub(crate) fn trace_to(
+        &self,
+        unit: &Unit<'_>,
+        agent: &AgentRow,
+        message: MessageId,
+    ) -> Result<(), StoreError> {
+        commands::mark_told(unit, agent, &self.ended, message)?;
         for (mark, mail) in &self.marks {
             let sql = match mark {
                 Mark::Sent => "UPDATE mail SET sent_by = ?2 WHERE id = ?1",

@@ -141,6 +141,13 @@ pub(crate) const TABLES: &[Table] = &[
         ..Table::new("spending", Owner::Agent("agent"))
     },
     Table {
+        key: Some("key"),
+        references: "agent:agents started_by:messages told_by:messages",
+        text: "line state tail",
+        numbers: "number exit_code started_at ended_at",
+        ..Table::new("commands", Owner::Agent("agent"))
+    },
+    Table {
         references: "agent:agents message:messages",
         text: "looks",
         bytes: "path",

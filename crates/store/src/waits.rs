@@ -8,9 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, SessionId};
+use ikigai_conversation::{AgentId, CommandId, SessionId};
 
 use crate::agents::{AgentRow, State, agent_by_id, find_agent, state_of};
+use crate::commands::{self, EndedCommand};
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::refusal::Refusal;
@@ -19,7 +20,7 @@ use crate::sql::params;
 use crate::steps::{Actor, Mark, NamedAgent, Outcome, PerformedStep, resolve};
 use crate::store::Store;
 use crate::unit::Unit;
-use crate::waking::would_wake;
+use crate::waking::{UNTOLD, would_wake};
 
 /// Which agents to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct WaitReport {
     pub results: Vec<AwaitedAgent>,
     /// The number of unread messages of the waiting agent.
     pub unread: u32,
+    /// The background commands of the waiting agent whose end it has not been notified of.
+    pub ended: Vec<EndedCommand>,
 }
 
 /// The status of an awaited agent.
@@ -100,8 +103,8 @@ impl Store {
             .await
     }
 
-    /// Whether a wait is over: all agents are idle or dead, or the waiting agent has mail that has
-    /// not been announced.
+    /// Whether a wait is over: all agents are idle or dead, or there is mail, or the end of a
+    /// command, that the waiting agent has not been notified of.
     pub async fn wait_is_over(
         &self,
         session: SessionId,
@@ -110,8 +113,8 @@ impl Store {
     ) -> Result<bool, StoreError> {
         self.read(move |unit| {
             let waiter = agent_by_id(unit, &session, &waiter)?;
-            let sql = "SELECT untold > 0 FROM agents WHERE key = ?1";
-            if unit.row(sql, params![waiter.key], |row| row.get(0))?.unwrap_or(false) {
+            let sql = format!("SELECT 1 FROM agents a WHERE key = ?1 AND {UNTOLD}");
+            if unit.row(&sql, params![waiter.key], |_| Ok(()))?.is_some() {
                 return Ok(true);
             }
             for id in &waiting.awaited {
@@ -266,8 +269,13 @@ pub(crate) fn end(
         }
         results.push(AwaitedAgent { agent: id.clone(), status });
     }
-    let waited = WaitReport { results, unread: waiter.unread };
-    let done = PerformedStep::new(Outcome::WaitEnded(waited));
+    let ended = match actor {
+        Actor::Model => commands::untold_ends(unit, waiter)?,
+        Actor::Command | Actor::User(_) => Vec::new(),
+    };
+    let told: Vec<CommandId> = ended.iter().map(|command| command.id).collect();
+    let waited = WaitReport { results, unread: waiter.unread, ended };
+    let done = PerformedStep::new(Outcome::WaitEnded(waited)).telling(told);
     match actor {
         Actor::Model => {
             remove_edges(unit, waiter)?;

@@ -3,11 +3,15 @@
 //! Mail *would wake* an agent if it is unread and has not been announced to its model, the agent
 //! does not hold its mail (its last turn was interrupted or failed), and the session has wakes and
 //! requests left. None of this is stored per message: releasing held mail changes a single number.
+//!
+//! The end of a background command wakes like mail does, and is held like it. `untold!` lists what
+//! can wake an agent.
 
-use ikigai_conversation::{AgentId, MailId, Message, NewMessage};
+use ikigai_conversation::{AgentId, CommandId, MailId, Message, NewMessage};
 
 use crate::agents::{AgentRow, State, set_state, state_of};
 use crate::causes;
+use crate::commands::{self, EndedCommand};
 use crate::error::StoreError;
 use crate::forks::start_turn;
 use crate::leases::{Lease, fence};
@@ -71,6 +75,8 @@ pub struct Unread {
     pub new: Vec<Announcement>,
     /// The ids of all messages that have not been announced.
     pub all_new: Vec<MailId>,
+    /// The background commands whose end has not been told.
+    pub ended: Vec<EndedCommand>,
 }
 
 /// A message in a notification.
@@ -92,14 +98,24 @@ impl Announcement {
     }
 }
 
+/// The sources of a wake, for the constants below.
+macro_rules! untold {
+    () => {
+        concat!("(a.untold > 0 OR ", commands::untold_end!(), ")")
+    };
+}
+
 /// A notification shows this many messages. Of the others it only gives the number.
 const SHOWN_LIMIT: u32 = 5;
 /// The most bytes of a body that a notification shows whole. Reading a longer one costs a request,
 /// but five of them unasked would cost more.
 const WHOLE_LIMIT: usize = 1_000;
 
+/// Whether there is something that agent `a` has not been notified of: mail, or the end of a command.
+pub(crate) const UNTOLD: &str = untold!();
+
 pub(crate) const WOULD_WAKE: &str =
-    "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0 AND s.requests_left > 0";
+    concat!(untold!(), " AND a.mail_held = 0 AND s.wakes_left > 0 AND s.requests_left > 0");
 
 impl Store {
     /// Ends a turn: appends its last messages, and makes the agent idle unless there is mail that
@@ -223,6 +239,8 @@ fn tell(
         unit.run(sql, params![agent.key, message.id.value()])?;
         unit.run("UPDATE agents SET notification_pending = 1 WHERE key = ?1", params![agent.key])?;
     }
+    let ended: Vec<CommandId> = unread.ended.iter().map(|command| command.id).collect();
+    commands::mark_told(unit, agent, &ended, message.id)?;
     unit.run(
         "UPDATE sessions SET wakes_left = wakes_left - 1 WHERE key = ?1",
         params![agent.session],
@@ -248,11 +266,13 @@ pub(crate) fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, Stor
 /// Notes that mail is held, if it is and that was not noted before. It does not matter whose mail
 /// it is: the last turn of a session finds out.
 fn note_held(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
-    let sql = "UPDATE sessions SET held_told = 1
+    let sql = format!(
+        "UPDATE sessions SET held_told = 1
         WHERE key = ?1 AND held_told = 0 AND wakes_left = 0
-        AND EXISTS (SELECT 1 FROM agents
-            WHERE session = ?1 AND state = 'idle' AND untold > 0 AND mail_held = 0)";
-    Ok(unit.execute(sql, params![agent.session])? > 0)
+        AND EXISTS (SELECT 1 FROM agents a
+            WHERE session = ?1 AND state = 'idle' AND {UNTOLD} AND mail_held = 0)"
+    );
+    Ok(unit.execute(&sql, params![agent.session])? > 0)
 }
 
 fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
@@ -264,5 +284,6 @@ fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
     let new = unit.rows(sql, params![agent.key, SHOWN_LIMIT], |row| {
         Ok(Announcement { id: row.get(0)?, from: row.get(1)?, body: row.get(2)? })
     })?;
-    Ok(Unread { count: agent.unread, new, all_new })
+    let ended = commands::untold_ends(unit, agent)?;
+    Ok(Unread { count: agent.unread, new, all_new, ended })
 }

@@ -74,7 +74,7 @@ async fn full_session(store: &TestStore) -> SessionId {
         new_folders: 1,
     };
     let file = Some(FileAccess::Changed(change));
-    let entry = LogEntry { message: NewMessage::user("changed"), file };
+    let entry = LogEntry { message: NewMessage::user("changed"), file, ended: Vec::new() };
     let (lease, id) = (one.lease.clone(), one.id.clone());
     store.append_entries(lease, id, vec![entry], Next::Request).await.unwrap();
     let mail = one.send(store, &two.id, "hello").await;

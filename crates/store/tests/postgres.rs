@@ -2,6 +2,8 @@
 
 #[path = "suite/agents.rs"]
 mod agents;
+#[path = "suite/commands.rs"]
+mod commands;
 #[path = "suite/crashes.rs"]
 mod crashes;
 #[path = "suite/exploration.rs"]

@@ -19,7 +19,7 @@ use crate::raw::Raw;
 use crate::view::fault_of_view;
 
 use claims::{Claim, Claims, Said, claims_of};
-use database::{AgentLog, Database, MailRow};
+use database::{AgentLog, CommandRow, Database, MailRow};
 
 /// Prints the faults to the standard error, one per line. Arguments: the database, then files with
 /// the lines that drivers printed. The exit code is 1 if there are faults.
@@ -50,6 +50,8 @@ pub fn check(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
     database.mail.values().for_each(|mail| check_mail(&database, &claims, mail, &mut faults));
     claims.all.iter().for_each(|claim| check_claim(&database, &claims, claim, &mut faults));
     check_order(&database, &mut faults);
+    database.commands.iter().for_each(|command| check_command(&database, command, &mut faults));
+    check_told_commands(&database, &mut faults);
     let promises = promises.iter().flat_map(|text| text.split_inclusive('\n'));
     // The last line may be cut by a kill. No reader has seen that promise.
     for line in promises.filter_map(|line| line.strip_suffix('\n')) {
@@ -73,7 +75,19 @@ pub fn check_settled(database: &str) -> Vec<String> {
 }
 
 /// With separate queries: those of the store are not used here.
-const UNDONE: [(&str, &str); 4] = [
+const UNDONE: [(&str, &str); 6] = [
+    (
+        "untold end of a command",
+        "SELECT c.number || ' of ' || a.id FROM commands c JOIN agents a ON a.key = c.agent
+            JOIN sessions s ON s.key = a.session
+            WHERE c.state = 'ended' AND c.told_by IS NULL AND a.state <> 'dead'
+            AND a.mail_held = 0 AND s.wakes_left > 0 AND s.requests_left > 0",
+    ),
+    (
+        "a command without a process",
+        "SELECT c.number || ' of ' || a.id FROM commands c JOIN agents a ON a.key = c.agent
+            WHERE c.state = 'running'",
+    ),
     (
         "unannounced mail",
         "SELECT m.id || ' to ' || a.id FROM mail m JOIN agents a ON a.key = m.recipient
@@ -277,6 +291,50 @@ fn check_order(database: &Database, faults: &mut Vec<String>) {
         let older = newest.insert(mail.recipient, sent_by);
         if older.is_some_and(|older| sent_by <= older) {
             faults.push(format!("mail {}: was sent in {sent_by}, before an older one", mail.id));
+        }
+    }
+}
+
+/// A command was started by a message of its agent, and its end is told by one that names it.
+fn check_command(database: &Database, command: &CommandRow, faults: &mut Vec<String>) {
+    let CommandRow { agent, number, state, started_by, told_by } = command;
+    let mut wrong = |what: &str| faults.push(format!("command {number}: {what}"));
+    if database.message(*agent, *started_by).is_none() {
+        wrong("was started by a message that is not in its agent's log");
+    }
+    if !["running", "ended", "lost"].contains(&state.as_str()) {
+        wrong("is in no state");
+    }
+    let Some(told_by) = told_by else { return };
+    if state == "running" {
+        wrong("runs, and its end was told");
+    }
+    match database.message(*agent, *told_by) {
+        Some(message) if claims::ended_in(message).contains(number) => {}
+        // The drivers of the store's tests log results of their own.
+        Some(message) if message.kind() == Kind::User => {}
+        _ => wrong(&format!("was told by {told_by}, which does not say so")),
+    }
+}
+
+/// Each end is told by one notification, and its row says by which.
+fn check_told_commands(database: &Database, faults: &mut Vec<String>) {
+    for log in database.logs.values() {
+        let mut told: HashMap<i64, i64> = HashMap::new();
+        for message in log.own.iter().filter(|message| message.kind() == Kind::Notification) {
+            for number in claims::ended_in(message) {
+                let id = message.id.value();
+                let row = database
+                    .commands
+                    .iter()
+                    .find(|row| row.number == number && row.agent == log.key);
+                if told.insert(number, id).is_some() {
+                    faults.push(format!("{}: command {number} is told again in {id}", log.agent));
+                }
+                if row.and_then(|row| row.told_by) != Some(id) {
+                    faults.push(format!("{}: {id} tells command {number}, not its row", log.agent));
+                }
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ikigai_conversation::{
-    AgentId, Body, Log, MailId, Message, MessageId, NewMessage, ResponseId, SessionId, ToolCall,
-    ToolCallId,
+    AgentId, Body, Log, MailId, Message, MessageId, NewMessage, Notification, ResponseId,
+    SessionId, ToolCall, ToolCallId,
 };
 use ikigai_store::{
     AgentAddress, AgentLimits, AwaitedAgent, Budget, Ending, ForkContext, InboxFilter, Input,
@@ -229,7 +229,9 @@ pub(crate) fn notification_of(unread: &Unread) -> NewMessage {
         let shown = if mail.is_whole() { mail.body.as_str() } else { "..." };
         text.push_str(&format!("\n#{} from {}: {}", mail.id, mail.from, json!(shown)));
     }
-    NewMessage::notification(text, unread.all_new.clone())
+    let commands = unread.ended.iter().map(|command| command.id).collect();
+    let notification = Notification { mail: unread.all_new.clone(), commands };
+    NewMessage { content: text, body: Body::Notification(notification) }
 }
 
 /// The result for a model, in the format of the mail tool.

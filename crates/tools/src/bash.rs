@@ -8,6 +8,7 @@ use ikigai_conversation::{EffectKind, Preview, ResultState};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::arguments::{Arguments, ShellCommand, Whole};
+use crate::background::{Leaving, Shown};
 use crate::call::Call;
 use crate::commands::{CommandSpec, RunningCommand};
 use crate::context::Context;
@@ -53,8 +54,28 @@ tool! {
         sandbox: Option<bool>,
         /// true: ask for the network
         network: Option<bool>,
+        /// true: return at once; you are notified of the end
+        background: Option<bool>,
     }
 }
+
+/// What stops a command whose call has waited for it long enough.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    time: Duration,
+    then: AtLimit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AtLimit {
+    /// It is ended.
+    End,
+    /// It continues in the background.
+    Leave,
+}
+
+/// How long a command that is started in the background is watched for a sandbox that cannot be had.
+const START: Duration = Duration::from_millis(50);
 
 const DEFAULT_TIMEOUT: u64 = 120;
 /// The exit code of a command that was stopped at its time limit, as of timeout(1).
@@ -78,6 +99,8 @@ enum End {
     Own(Status),
     TimedOut,
     Interrupted,
+    /// It continues in the background, or has just ended there.
+    Left(Box<(RunningCommand, Option<Status>)>),
 }
 
 impl Bash {
@@ -87,14 +110,21 @@ impl Bash {
         if let Err(reason) = self.check() {
             return ToolResult::failure(&format!("Cannot start bash: {reason}")).into();
         }
-        let seconds = self.timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0);
-        let (end, mut output) = match self.run(context, Duration::from_secs(seconds)).await {
+        let patience = match self.patience(context) {
+            Ok(patience) => patience,
+            Err(refusal) => return ToolResult::failure(&refusal).into(),
+        };
+        let (end, printed) = match self.run(context, patience).await {
             Ok(ran) => ran,
             Err(error) => {
                 let reason = without_number(&error.to_string());
                 return ToolResult::failure(&format!("Cannot run bash: {reason}")).into();
             }
         };
+        if let End::Left(left) = end {
+            return self.leave(*left, printed);
+        }
+        let mut output = printed.finish();
         let exit_code = match end {
             End::Own(Status::Exited(code)) => code,
             End::Own(Status::Killed(signal)) => 128 + signal,
@@ -106,7 +136,7 @@ impl Bash {
                 let no_sandbox = self.lost_sandbox(context).map(why);
                 return Execution { no_sandbox, ..ToolResult::failure(&error).into() };
             }
-            End::TimedOut => TIMED_OUT,
+            End::TimedOut | End::Left(_) => TIMED_OUT,
             End::Interrupted => INTERRUPTED,
         };
         for note in context.commands.take_notes(&context.agent) {
@@ -119,14 +149,55 @@ impl Bash {
             output.add_line(line);
         }
         match end {
-            End::Own(_) => {}
-            End::TimedOut => output
-                .add_line(&format!("[Time limit of {seconds} s reached: the command was ended]")),
+            End::Own(_) | End::Left(_) => {}
+            End::TimedOut => {
+                let seconds = patience.time.as_secs();
+                output.add_line(&format!(
+                    "[Time limit of {seconds} s reached: the command was ended]"
+                ));
+            }
             End::Interrupted => output.add_line("[Interrupted: the command was ended]"),
         }
         let state = if exit_code == 0 { ResultState::Succeeded } else { ResultState::Failed };
         let result = ToolResult::from(output).with("exit_code", exit_code).in_state(state);
         result.summed_up(format!("exit {exit_code}")).into()
+    }
+
+    /// How long the call waits for its command.
+    fn patience(&self, context: &Context) -> Result<Patience, String> {
+        let seconds = |seconds| Duration::from_secs(seconds);
+        let refusal = || context.commands.background().refusal(&context.agent);
+        let (time, then) = match (self.background, &self.timeout) {
+            (Some(true), _) if context.leave.is_none() => {
+                return Err("Background commands need a session".to_owned());
+            }
+            (Some(true), _) => (START, AtLimit::Leave),
+            (_, Some(timeout)) => (seconds(timeout.0), AtLimit::End),
+            (_, None) if context.leave.is_none() || refusal().is_some() => {
+                (seconds(DEFAULT_TIMEOUT), AtLimit::End)
+            }
+            (_, None) => (seconds(DEFAULT_TIMEOUT), AtLimit::Leave),
+        };
+        match self.background {
+            Some(true) => refusal().map_or(Ok(Patience { time, then }), Err),
+            Some(false) | None => Ok(Patience { time, then }),
+        }
+    }
+
+    /// Leaves the command in the background.
+    fn leave(&self, left: (RunningCommand, Option<Status>), printed: Capture) -> Execution {
+        let (running, status) = left;
+        let (shown, deadline) = match (self.background, &self.timeout) {
+            (Some(true), Some(timeout)) => {
+                (Shown::Nothing, Some(running.started + Duration::from_secs(timeout.0)))
+            }
+            (Some(true), None) => (Shown::Nothing, None),
+            (Some(false) | None, _) => (Shown::SoFar, None),
+        };
+        let command = self.command.0.clone();
+        let leaving = Leaving { command, running, status, printed, deadline, shown };
+        let result = ToolResult::output(String::new());
+        Execution { leaving: Some(Box::new(leaving)), ..result.into() }
     }
 
     fn hint(
@@ -168,17 +239,17 @@ impl Bash {
     }
 
     /// Runs the command, in the sandbox of the context if there is one.
-    async fn run(&self, context: &Context, limit: Duration) -> io::Result<(End, Output)> {
+    async fn run(&self, context: &Context, patience: Patience) -> io::Result<(End, Capture)> {
         let Some(sandbox) = &context.sandbox else {
-            return self.follow(context, None, limit).await;
+            return self.follow(context, None, patience).await;
         };
         // Settled by the first command, and never changed: no command gets a weaker one than the others.
         let commands = &context.commands;
         let settled = commands.kind_in_force(sandbox);
         let mut kind = commands.likely_kind(sandbox);
-        let mut ran = match self.follow(context, Some((sandbox, kind)), limit).await {
+        let mut ran = match self.follow(context, Some((sandbox, kind)), patience).await {
             Err(error) if settled.is_none() => {
-                let nothing = Capture::both_ends(context.output_size).finish();
+                let nothing = Capture::both_ends(context.output_size);
                 (End::Own(Status::NotStarted(error.to_string())), nothing)
             }
             ran => ran?,
@@ -197,7 +268,7 @@ impl Bash {
                     }
                 }
             }
-            ran = self.follow(context, Some((sandbox, kind)), limit).await?;
+            ran = self.follow(context, Some((sandbox, kind)), patience).await?;
         }
         if settled.is_none() && !matches!(ran.0, End::Own(Status::NotStarted(_))) {
             commands.settle(kind);
@@ -210,18 +281,18 @@ impl Bash {
         &self,
         context: &Context,
         walls: Option<(&Sandbox, Kind)>,
-        limit: Duration,
-    ) -> io::Result<(End, Output)> {
+        patience: Patience,
+    ) -> io::Result<(End, Capture)> {
         let mut capture = Capture::both_ends(context.output_size);
-        let end = self.capture(context, walls, limit, &mut capture).await?;
-        Ok((end, capture.finish()))
+        let end = self.capture(context, walls, patience, &mut capture).await?;
+        Ok((end, capture))
     }
 
     async fn capture(
         &self,
         context: &Context,
         walls: Option<(&Sandbox, Kind)>,
-        limit: Duration,
+        patience: Patience,
         capture: &mut Capture,
     ) -> io::Result<End> {
         let order = CommandSpec {
@@ -232,16 +303,22 @@ impl Bash {
             sandbox: walls,
             avoided: &context.avoided,
         };
+        let left = leave_requested(context);
+        let mut left = std::pin::pin!(left);
         let mut running = context.commands.start(&order).await?;
         let mut live = context.live.clone().map(LiveStream::new);
-        let deadline = Instant::now() + limit;
+        let deadline = running.started + patience.time;
         let mut chunk = Vec::with_capacity(CHUNK);
         let end = loop {
             tokio::select! {
                 // An end of its own comes first; output comes last, since there may always be more of it.
                 biased;
                 status = running.control.status() => break End::Own(status?),
-                () = sleep_until(deadline) => break End::TimedOut,
+                () = sleep_until(deadline) => match patience.then {
+                    AtLimit::End => break End::TimedOut,
+                    AtLimit::Leave => return Ok(End::Left(Box::new((running, None)))),
+                },
+                () = &mut left => return Ok(End::Left(Box::new((running, None)))),
                 () = context.interrupt.cancelled() => break End::Interrupted,
                 () = due(live.as_ref()) => live.iter_mut().for_each(LiveStream::send),
                 read = running.output.read(&mut chunk) => {
@@ -250,6 +327,14 @@ impl Bash {
                     take(&mut chunk, capture);
                 }
             }
+        };
+        let end = match end {
+            // A sandbox that could not be had is reported by the call.
+            End::Own(Status::NotStarted(reason)) => End::Own(Status::NotStarted(reason)),
+            End::Own(status) if self.background == Some(true) => {
+                return Ok(End::Left(Box::new((running, Some(status)))));
+            }
+            end => end,
         };
         if !matches!(end, End::Own(_)) {
             running.control.end().await?;
@@ -270,6 +355,16 @@ async fn due(live: Option<&LiveStream>) {
     match live {
         Some(live) => live.due().await,
         None => std::future::pending().await,
+    }
+}
+
+/// Returns when the user moves the command to the background, if that can be.
+async fn leave_requested(context: &Context) {
+    match &context.leave {
+        Some(leave) if context.commands.background().refusal(&context.agent).is_none() => {
+            leave.notified().await;
+        }
+        Some(_) | None => std::future::pending().await,
     }
 }
 

@@ -19,8 +19,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::background::Background;
 use crate::caches::writable_caches;
 use crate::file_error::without_number;
 use crate::notes::{Note, Notes};
@@ -53,6 +55,7 @@ pub struct Commands {
     failed: OnceLock<String>,
     /// Whether the prerequisites of the first command were prepared.
     ready: OnceCell<()>,
+    background: Background,
     /// Cancelled when the program ends, which ends all background processes.
     closing: CancellationToken,
 }
@@ -90,6 +93,7 @@ impl Commands {
             sandbox: OnceCell::new(),
             failed: OnceLock::new(),
             ready: OnceCell::new(),
+            background: Background::default(),
             closing: CancellationToken::new(),
         }
     }
@@ -104,7 +108,12 @@ impl Commands {
     /// which must not be writable for agents. It is created on demand.
     #[must_use]
     pub fn with_quarantine(self, folder: PathBuf) -> Commands {
-        Commands { quarantine: folder, ..self }
+        Commands { background: Background::new(&folder), quarantine: folder, ..self }
+    }
+
+    /// The commands that continue after the call that started them.
+    pub fn background(&self) -> &Background {
+        &self.background
     }
 
     /// What was done about protected paths during an agent's commands and was not reported yet.
@@ -243,6 +252,7 @@ impl Commands {
         Ok(RunningCommand {
             output: CommandOutput::new(output),
             control: Control::new(socket, spec.agent.to_owned(), self.notes.clone()),
+            started: Instant::now(),
             closing: self.closing.clone(),
         })
     }

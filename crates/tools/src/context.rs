@@ -9,6 +9,7 @@ use std::sync::{Arc, MutexGuard};
 
 use rustix::fs::CWD;
 use rustix::io::Errno;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::Commands;
@@ -47,6 +48,9 @@ pub struct Context {
     pub(crate) avoided: Vec<Root>,
     /// What the agent knows of files; without it nothing is checked and nothing kept.
     memory: Option<Arc<FileMemory>>,
+    /// Rings when the running command is to continue in the background. `None` if none can: the
+    /// program ends with the call.
+    pub(crate) leave: Option<Arc<Notify>>,
     /// What commands have in their environment beyond, or instead of, what all of `commands` have.
     pub(crate) variables: Arc<Variables>,
     /// Receives what a command prints while it runs.
@@ -74,6 +78,7 @@ impl Context {
             agent: OsString::new(),
             avoided: Vec::new(),
             memory: None,
+            leave: None,
             variables: Arc::default(),
             live: None,
         }
@@ -97,6 +102,13 @@ impl Context {
     #[must_use]
     pub fn remembering(self, memory: Arc<FileMemory>) -> Context {
         Context { memory: Some(memory), ..self }
+    }
+
+    /// The same, for calls whose commands can continue in the background. One that runs goes there
+    /// when `leave` rings.
+    #[must_use]
+    pub fn with_background(self, leave: Arc<Notify>) -> Context {
+        Context { leave: Some(leave), ..self }
     }
 
     /// The same, for calls of this agent.

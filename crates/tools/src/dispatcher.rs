@@ -22,6 +22,7 @@ pub fn built_in<S: 'static>() -> Vec<Arc<dyn Tool<S>>> {
         crate::file_write::tool(),
         crate::bash::tool(),
         crate::file_edit::tool(),
+        crate::command::tool(),
     ]
 }
 

@@ -61,7 +61,9 @@ mod notes;
 mod output;
 mod tree;
 
+mod background;
 mod bash;
+mod command;
 mod file_edit;
 mod file_read;
 mod file_write;
@@ -96,6 +98,7 @@ mod watchdog;
 mod words;
 
 pub use arguments::{Argument, Arguments, Choice, FileContent, ShellCommand, Texts, Whole};
+pub use background::{Adopted, Background, BackgroundResult, Ended, Leaving, Listed};
 pub use caches::CACHE_FOLDER;
 pub use call::{Call, Executor, Work};
 pub use commands::{ApprovedWrite, Commands, Loopback};

@@ -73,7 +73,7 @@ pub fn cut(text: &str, limit: usize) -> Option<String> {
 }
 
 /// Collects output of any length in bounded memory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Capture {
     head: Vec<u8>,
     head_limit: usize,
@@ -119,6 +119,20 @@ impl Capture {
     /// Counts bytes that follow without looking at them.
     pub(crate) fn skip(&mut self, bytes: u64) {
         self.total += bytes;
+    }
+
+    /// Passes on what is kept, in order, with a line that says what is not.
+    pub(crate) fn for_each_part<E>(
+        &self,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let tail = &self.tail[self.tail.len() - self.tail_limit.min(self.tail.len())..];
+        let kept = (self.head.len() + tail.len()) as u64;
+        take(&self.head)?;
+        if kept < self.total {
+            take(format!("\n[Not kept: {} bytes]\n", self.total - kept).as_bytes())?;
+        }
+        take(tail)
     }
 
     /// Whether more bytes would only be counted.

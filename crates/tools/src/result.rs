@@ -3,9 +3,10 @@
 
 use std::fmt;
 
-use ikigai_conversation::{FileDiff, NewMessage, ResultState, ResultSummary, ToolCall};
+use ikigai_conversation::{CommandId, FileDiff, NewMessage, ResultState, ResultSummary, ToolCall};
 use serde_json::{Map, Value};
 
+use crate::background::Leaving;
 use crate::context::Context;
 use crate::file_error::describe_stale;
 use crate::file_use::{FileUse, Stale};
@@ -252,7 +253,7 @@ impl From<Output> for ToolResult {
 }
 
 /// A call that was run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Execution {
     /// For the model.
     pub result: ToolResult,
@@ -260,11 +261,15 @@ pub struct Execution {
     pub file: Option<FileUse>,
     /// Why its command did not run in its sandbox, and so not at all. It can be run without if the user approves.
     pub no_sandbox: Option<String>,
+    /// Its command, if that continues in the background. The result is made with its number then.
+    pub leaving: Option<Box<Leaving>>,
+    /// The background commands that the result shows to have ended.
+    pub ended: Vec<CommandId>,
 }
 
 impl From<ToolResult> for Execution {
     fn from(result: ToolResult) -> Execution {
-        Execution { result, file: None, no_sandbox: None }
+        Execution { result, file: None, no_sandbox: None, leaving: None, ended: Vec::new() }
     }
 }
 

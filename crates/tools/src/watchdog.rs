@@ -20,6 +20,7 @@ mod spawner;
 mod start;
 mod wire;
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -48,6 +49,8 @@ pub(crate) use wire::{Request, STATUS_LIMIT, Status, decode_note};
 
 /// Sent through a control socket: end the command.
 pub(crate) const END: u8 = b'.';
+/// The same: check protected paths while the command runs.
+pub(crate) const CHECK_MEANWHILE: u8 = b'c';
 /// Sent through the watchdog's own socket: it is ready.
 pub(crate) const READY: u8 = b'!';
 /// How long a process group may take to end on SIGTERM before it is killed.
@@ -214,6 +217,7 @@ async fn follow(
         protection.expect(request.expected.into(), writing).await;
         return Ok(());
     }
+    let checks_meanwhile = Cell::new(false);
     let start = async {
         let _starting = protection.starting().await;
         // The sandbox is set up while the protected paths are recorded. The command starts only
@@ -230,11 +234,14 @@ async fn follow(
     };
     let started = tokio::select! {
         started = start => started,
-        () = end_requested(&mut control) => Err(io::Error::other("it was ended before it started")),
+        () = end_requested(&mut control, &checks_meanwhile) => {
+            Err(io::Error::other("it was ended before it started"))
+        }
     };
     match started {
         Ok((command, guarded)) => {
-            let mut supervised = SupervisedCommand { control, protection, command, guarded };
+            let mut supervised =
+                SupervisedCommand { control, protection, command, guarded, checks_meanwhile };
             supervised.until_group_is_gone().await?;
             supervised.until_strays_are_gone(&starter).await;
             Ok(())
@@ -249,15 +256,25 @@ struct SupervisedCommand {
     protection: Rc<Protection>,
     command: StartedCommand,
     guarded: Option<CommandProtection>,
+    /// Whether protected paths are checked while it runs.
+    checks_meanwhile: Cell<bool>,
 }
 
 impl SupervisedCommand {
     /// Waits for the command and reports its status, then waits for the rest of its group.
     async fn until_group_is_gone(&mut self) -> io::Result<()> {
         let _running = self.protection.note_running(self.command.group);
-        let status = tokio::select! {
-            status = self.command.child.wait() => status?,
-            () = end_requested(&mut self.control) => end(&mut self.command).await?,
+        let status = loop {
+            tokio::select! {
+                status = self.command.child.wait() => break status?,
+                () = end_requested(&mut self.control, &self.checks_meanwhile) => {
+                    break end(&mut self.command).await?;
+                }
+                () = tokio::time::sleep(BETWEEN_CHECKS) => {}
+            }
+            if self.checks_meanwhile.get() {
+                self.report_protected().await;
+            }
         };
         let is_deserted = self.command.is_deserted();
         self.report_protected().await;
@@ -268,7 +285,7 @@ impl SupervisedCommand {
         while self.command.group.is_alive() {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = end_requested(&mut self.control) => {
+                () = end_requested(&mut self.control, &self.checks_meanwhile) => {
                     end(&mut self.command).await?;
                 }
             }
@@ -292,7 +309,9 @@ impl SupervisedCommand {
         while !strays_watch.has_none() {
             tokio::select! {
                 () = tokio::time::sleep(BETWEEN_CHECKS) => {}
-                () = end_requested(&mut self.control) => end_strays(starter, &strays_watch).await,
+                () = end_requested(&mut self.control, &self.checks_meanwhile) => {
+                    end_strays(starter, &strays_watch).await;
+                }
             }
             self.report_protected().await;
         }
@@ -337,9 +356,12 @@ async fn end_strays(starter: &Starter, strays_watch: &StrayWatch) {
     }
 }
 
-/// Returns when the program asks to end the command, or is gone.
-async fn end_requested(control: &mut UnixStream) {
-    let _ = control.read_u8().await;
+/// Returns when the program asks to end the command, or is gone. Notes whether it wants checks
+/// meanwhile.
+async fn end_requested(control: &mut UnixStream, checks_meanwhile: &Cell<bool>) {
+    while let Ok(CHECK_MEANWHILE) = control.read_u8().await {
+        checks_meanwhile.set(true);
+    }
 }
 
 /// Ends all processes of a command, first with SIGTERM, then with SIGKILL. Returns the leader's

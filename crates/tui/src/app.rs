@@ -8,8 +8,10 @@ mod completing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ikigai_conversation::AgentId;
-use ikigai_protocol::{AgentState, BlockContent, Command, CommandError, Event, Request, Runner};
+use ikigai_conversation::{AgentId, CommandId};
+use ikigai_protocol::{
+    AgentState, BlockContent, Command, CommandError, Event, EventKind, Request, Runner,
+};
 use ratatui_core::layout::Size;
 
 use crate::activity::SPINNER_INTERVAL;
@@ -43,6 +45,8 @@ pub struct App {
     pub(crate) panes: BTreeMap<AgentId, Pane>,
     pub(crate) team: Team,
     pub(crate) status: Status,
+    /// The background commands of all agents that run.
+    pub(crate) commands: BTreeSet<CommandId>,
     pub(crate) history: History,
     /// The agent whose draft is in the editor.
     pub(crate) editing: Option<AgentId>,
@@ -120,6 +124,7 @@ impl App {
             panes: BTreeMap::new(),
             team: Team::default(),
             status: setup.status,
+            commands: BTreeSet::new(),
             history: History::default(),
             editing: None,
             popup: Popup::None,
@@ -295,6 +300,11 @@ impl App {
     fn handle_event(&mut self, event: Event, now: Duration) {
         let Event { agent, kind } = event;
         self.team.ensure(&agent);
+        match &kind {
+            EventKind::CommandStarted { command, .. } => drop(self.commands.insert(*command)),
+            EventKind::CommandEnded { command, .. } => drop(self.commands.remove(command)),
+            _ => {}
+        }
         let pane = self.pane(&agent);
         let consequence = pane.handle_event(kind, now);
         if let Some(state) = pane.state() {

@@ -60,7 +60,7 @@ impl App {
         pen.rows(rows, heights.input);
         pen.rows(self.popup_rows(width, heights.popup), heights.popup);
         let tokens = self.pane_in_view().tokens;
-        pen.rows([status.render(tokens, self.keys(), width)], heights.status);
+        pen.rows([status.render(tokens, self.commands.len(), self.keys(), width)], heights.status);
         restrict(pen.buffer, self.colours);
         let (row, column) = cursor?;
         let row = input_top.saturating_add(u16::try_from(row).ok()?);

@@ -70,7 +70,9 @@ fn output_bytes(update: &Update) -> usize {
     let Update::Event(Event { kind, .. }) = update else { return 0 };
     match kind {
         EventKind::TextDelta(text) | EventKind::ThinkingDelta(text) => text.len(),
-        EventKind::ToolOutput { delta, .. } => delta.len(),
+        EventKind::ToolOutput { delta, .. } | EventKind::CommandOutput { delta, .. } => delta.len(),
+        EventKind::CommandStarted { .. } | EventKind::CommandEnded { .. } => 0,
+        EventKind::CommandLost { .. } => 0,
         EventKind::Message(Message { content, body, .. }) => match body {
             Body::Assistant(_) => content.len(),
             Body::ToolCall(call) => content.len() + call.arguments.len(),

@@ -85,6 +85,9 @@ impl App {
                 self.editing = Some(self.view.clone());
                 self.emit(Effect::OpenEditor(text));
             }
+            (KeyCode::Char('b'), CONTROL) if self.pane_in_view().runs_call() => {
+                self.send(Command::Background);
+            }
             (KeyCode::Char('l'), CONTROL) => self.push(Action::Redraw),
             (KeyCode::Char('z'), CONTROL) => self.push(Action::Suspend),
             (KeyCode::PageUp, _) => {

@@ -90,6 +90,11 @@ impl Pane {
         })
     }
 
+    /// Whether a call runs that may continue in the background.
+    pub(crate) fn runs_call(&self) -> bool {
+        self.activity.state() == AgentState::Tool
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         self.activity.is_busy()
     }
@@ -113,6 +118,8 @@ impl Pane {
                 self.activity.set_phase(Phase::Retry { attempt, reason, at: now + delay }, now);
             }
             EventKind::ReadsStarted(calls) => self.start_reads(&calls, now),
+            EventKind::CommandStarted { .. } | EventKind::CommandOutput { .. } => {}
+            EventKind::CommandEnded { .. } | EventKind::CommandLost { .. } => {}
             EventKind::ContextUsed { used, window } => {
                 (self.tokens, self.window) = (Some(used), window);
             }

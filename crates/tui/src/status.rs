@@ -6,7 +6,7 @@ use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use crate::safe::safe_line;
-use crate::style::{DANGER, DIM, WARNING};
+use crate::style::{DANGER, DIM, PLAIN, WARNING};
 use crate::update::Status;
 use crate::wrap::fit;
 
@@ -14,10 +14,20 @@ const BETWEEN: &str = " · ";
 
 impl Status {
     /// The line. With little room, the least important parts are left out, but never the mode.
-    pub(crate) fn render(&self, tokens: Option<u64>, keys: &str, width: usize) -> Line<'static> {
+    /// `running` is how many background commands run.
+    pub(crate) fn render(
+        &self,
+        tokens: Option<u64>,
+        running: usize,
+        keys: &str,
+        width: usize,
+    ) -> Line<'static> {
+        let running = Some(running).filter(|running| *running > 0);
+        let running = running.map(|running| format!("{running} running")).unwrap_or_default();
         let mut parts: Vec<(u8, String, Style)> = vec![
             (2, fit(&safe_line(&self.model), 30), DIM),
             (0, self.mode_text(), if self.mode == Mode::Full { DANGER } else { DIM }),
+            (1, running, PLAIN),
             (6, safe_line(&self.session), DIM),
             (4, tokens.map(|tokens| self.tokens_text(tokens)).unwrap_or_default(), DIM),
             (5, self.cost.as_deref().map(safe_line).unwrap_or_default(), DIM),
@@ -89,7 +99,10 @@ pub(crate) mod tests {
 
     #[track_caller]
     fn check(mode: Mode, width: usize, expected: &str) {
-        assert_eq!(status(mode).render(Some(30_000), "Ctrl+T team", width).to_string(), expected);
+        assert_eq!(
+            status(mode).render(Some(30_000), 0, "Ctrl+T team", width).to_string(),
+            expected
+        );
     }
 
     #[test]
@@ -105,8 +118,14 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn running_commands_are_counted() {
+        let line = status(Mode::Work).render(None, 2, "", 60).to_string();
+        assert_eq!(line, "gpt-5 · work (landlock) · 2 running · 0192ab · $0.12");
+    }
+
+    #[test]
     fn full_mode_is_red() {
-        let line = status(Mode::Full).render(None, "", 80);
+        let line = status(Mode::Full).render(None, 0, "", 80);
         assert!(line.spans.iter().any(|span| span.content == "full" && span.style == DANGER));
     }
 }

@@ -1,7 +1,7 @@
 //! The result of a step as the model sees it, in the envelope of all tools.
 
 use ikigai_mail::render_result;
-use ikigai_store::{Agent, AwaitedAgent, Outcome, Status, Step, WaitReport};
+use ikigai_store::{Agent, AwaitedAgent, EndedCommand, Outcome, Status, Step, WaitReport};
 use ikigai_tools::{OutputSize, ToolResult, counted, cut};
 use serde_json::{Map, Value, json};
 
@@ -91,6 +91,10 @@ fn render_wait(waited: &WaitReport, size: OutputSize) -> Value {
     let results: Value =
         waited.results.iter().map(|result| awaited(result, &mut bounded)).collect();
     let mut data = json!({"results": results, "unread": waited.unread});
+    if !waited.ended.is_empty() {
+        let ended = |command: &EndedCommand| json!({"id": command.id, "status": "ended", "exit_code": command.exit_code});
+        data["commands"] = waited.ended.iter().map(ended).collect();
+    }
     if truncated {
         data["truncated"] = Value::from(true);
     }
@@ -173,6 +177,7 @@ mod tests {
         Outcome::WaitEnded(WaitReport {
             results: results.into_iter().map(result).collect(),
             unread,
+            ended: Vec::new(),
         })
     }
 

@@ -1,10 +1,10 @@
 //! Messages and logs for tests.
 
 use ikigai_conversation::{
-    AgentId, Approval, Assistant, Body, CallSummary, Command, Decision, DiffLine, EffectKind,
-    Extras, FileDiff, Fork, Hunk, Interrupted, Kill, MailId, Mark, Message, MessageId, NewMessage,
-    Notification, ResponseId, ResultState, ResultSummary, Rewind, Summary, Time, ToolCall,
-    ToolCallId, ToolResult, Trim, Usage,
+    AgentId, Approval, Assistant, Body, CallSummary, Command, CommandId, Decision, DiffLine,
+    EffectKind, Extras, FileDiff, Fork, Hunk, Interrupted, Kill, MailId, Mark, Message, MessageId,
+    NewMessage, Notification, ResponseId, ResultState, ResultSummary, Rewind, Summary, Time,
+    ToolCall, ToolCallId, ToolResult, Trim, Usage,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -129,13 +129,16 @@ fn any_visible_body() -> impl Strategy<Value = Body> {
         },
     );
     let mail = prop::collection::vec((1..=i64::MAX).prop_map(|n| MailId::new(n).unwrap()), 0..4);
+    let command = (1..=i64::MAX).prop_map(|n| CommandId::new(n).unwrap());
+    let commands = prop::collection::vec(command, 0..4);
     prop_oneof![
         Just(Body::System),
         Just(Body::User),
         assistant,
         call,
         result,
-        mail.prop_map(|mail| Body::Notification(Notification { mail })),
+        (mail, commands)
+            .prop_map(|(mail, commands)| { Body::Notification(Notification { mail, commands }) }),
         any_summary(),
         (any_agent(), option::of(any_id()))
             .prop_map(|(parent, up_to)| Body::Fork(Fork { parent, up_to })),

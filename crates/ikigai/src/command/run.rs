@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use ikigai_agents::CommandsAtEnd;
 use ikigai_host::{
     AgentChoice, Environment, ServiceEnd, SessionOptions, connect_again, explain_model,
 };
@@ -40,7 +41,12 @@ pub(crate) fn run(environment: Environment, arguments: &RunArguments) -> anyhow:
         limit_time(seconds, interrupt.clone())?;
     }
     let stop = runtime.block_on(async {
-        let slot = claim(environment, SessionOptions::UNATTENDED).await?;
+        let commands_at_end = match arguments.wait_commands {
+            true => CommandsAtEnd::Awaited,
+            false => CommandsAtEnd::Ended,
+        };
+        let options = SessionOptions { commands_at_end, ..SessionOptions::UNATTENDED };
+        let slot = claim(environment, options).await?;
         let agent = slot.agent().clone();
         let output: Box<dyn Output> = match arguments.json {
             true => Box::new(JsonLines::new(agent.clone())),

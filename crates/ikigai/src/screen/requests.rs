@@ -251,6 +251,7 @@ fn is_for_agent(command: &Command) -> bool {
         Command::Say { .. }
             | Command::Continue
             | Command::Interrupt
+            | Command::Background
             | Command::Answer(_)
             | Command::Clear
             | Command::Mark { .. }

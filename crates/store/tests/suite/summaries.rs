@@ -45,7 +45,7 @@ async fn change(store: &TestStore, agent: &TestAgent, path: &str) {
     };
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
     let file = Some(FileAccess::Changed(change));
-    let entry = LogEntry { message: NewMessage::mark(None), file };
+    let entry = LogEntry { message: NewMessage::mark(None), file, ended: Vec::new() };
     store.append_entries(lease, id, vec![entry], Next::Tool).await.unwrap();
 }
 

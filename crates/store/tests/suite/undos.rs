@@ -41,7 +41,7 @@ async fn touch(
     touched: FileAccess,
 ) -> Result<MessageId, StoreError> {
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
-    let entry = LogEntry { message: result(), file: Some(touched) };
+    let entry = LogEntry { message: result(), file: Some(touched), ended: Vec::new() };
     let recorded = store.append_entries(lease, id, vec![entry], Next::Tool).await?;
     Ok(recorded.messages[0].id)
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use ikigai_conversation::{Body, Message};
+use serde_json::Value;
 
 use super::database::AgentLog;
 use crate::test_agent::output_of;
@@ -61,6 +62,18 @@ pub(super) fn claims_of(log: &AgentLog) -> Vec<Claim> {
         Some(Claim { agent, message: id, said, rewound, rewound_after })
     };
     log.own.iter().filter_map(claim).collect()
+}
+
+/// The background commands whose end a message tells.
+pub(super) fn ended_in(message: &Message) -> Vec<i64> {
+    if let Body::Notification(notification) = &message.body {
+        return notification.commands.iter().map(|id| id.value()).collect();
+    }
+    let data = &output_of(message)["data"];
+    let listed = data["commands"].as_array().into_iter().flatten();
+    let own = Some(data).filter(|data| data["running"] == false);
+    let number = |value: &Value| value["command_id"].as_i64().or(value["id"].as_i64());
+    listed.chain(own).filter(|it| it["running"] != true).filter_map(number).collect()
 }
 
 /// The mail and the text in a line of a notification: `#5 from 1/: "text"`.

@@ -13,6 +13,16 @@ pub(super) struct Database {
     pub(super) logs: HashMap<i64, AgentLog>,
     pub(super) mail: HashMap<i64, MailRow>,
     pub(super) by_body: HashMap<String, Vec<i64>>,
+    pub(super) commands: Vec<CommandRow>,
+}
+
+#[derive(Debug)]
+pub(super) struct CommandRow {
+    pub(super) agent: i64,
+    pub(super) number: i64,
+    pub(super) state: String,
+    pub(super) started_by: i64,
+    pub(super) told_by: Option<i64>,
 }
 
 pub(super) struct AgentLog {
@@ -51,7 +61,8 @@ impl Database {
         for mail in mail.values() {
             by_body.entry(mail.body.clone()).or_default().push(mail.id);
         }
-        Ok(Database { damage, logs, mail, by_body })
+        let commands = load_commands(&raw)?;
+        Ok(Database { damage, logs, mail, by_body, commands })
     }
 
     /// The log message `id`, if it is in the own log of the agent `key`.
@@ -60,6 +71,17 @@ impl Database {
         let at = own.binary_search_by_key(&id, |message| message.id.value()).ok()?;
         own.get(at)
     }
+}
+
+fn load_commands(raw: &Raw) -> Result<Vec<CommandRow>, String> {
+    let sql = "SELECT agent, number, state, started_by, told_by FROM commands";
+    raw.try_rows(sql, |row| CommandRow {
+        agent: row.integer(0).unwrap(),
+        number: row.integer(1).unwrap(),
+        state: row.text(2).unwrap(),
+        started_by: row.integer(3).unwrap(),
+        told_by: row.integer(4),
+    })
 }
 
 pub(super) fn load_damage(raw: &Raw) -> Result<Vec<String>, String> {

@@ -8,17 +8,19 @@ use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::notes::Notes;
-use crate::watchdog::{END, STATUS_LIMIT, Status, decode_note};
+use crate::watchdog::{CHECK_MEANWHILE, END, STATUS_LIMIT, Status, decode_note};
 
 /// A running command. Dropping it ends the command.
 #[derive(Debug)]
 pub(crate) struct RunningCommand {
     pub(crate) output: CommandOutput,
     pub(crate) control: Control,
-    pub(super) closing: CancellationToken,
+    pub(crate) started: Instant,
+    pub(crate) closing: CancellationToken,
 }
 
 impl RunningCommand {
@@ -129,6 +131,17 @@ impl Control {
     fn take_line(&mut self) -> Option<Vec<u8>> {
         let end = self.received.iter().position(|&byte| byte == b'\n')?;
         Some(self.received.drain(..=end).collect())
+    }
+
+    /// What was done about protected paths and was not reported to the agent yet.
+    pub(crate) fn take_notes(&self) -> Vec<String> {
+        self.notes.tell(&self.agent).iter().map(|note| format!("[ikigai: {note}]")).collect()
+    }
+
+    /// Lets the watchdog check protected paths while the command runs, and not only at its end.
+    pub(crate) async fn check_meanwhile(&mut self) {
+        // If this fails, the command has ended, and its paths are checked for that reason.
+        let _ = self.socket.write_all(&[CHECK_MEANWHILE]).await;
     }
 
     /// Asks the watchdog to end the command with all its processes. The status follows.

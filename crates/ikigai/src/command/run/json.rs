@@ -10,7 +10,7 @@ use ikigai_protocol::{
 };
 use serde_json::{Map, Value, json};
 
-use super::printer::Output;
+use super::printer::{Output, lost_command};
 use crate::print::{self, Reader};
 
 pub(super) struct JsonLines {
@@ -72,6 +72,21 @@ impl Output for JsonLines {
                 Ok(Reader::Listening)
             }
             EventKind::TurnStarted(_) | EventKind::TurnEnded(_) => Ok(Reader::Listening),
+            EventKind::CommandStarted { command, line: _ } => {
+                line("command_started", agent, None, json!({"command": command}))
+            }
+            EventKind::CommandOutput { command, delta, skipped } => {
+                let fields = json!({"command": command, "delta": delta, "skipped": skipped});
+                line("command_output", agent, None, fields)
+            }
+            EventKind::CommandLost { command, line } => {
+                print::note(&lost_command(*command, line));
+                Ok(Reader::Listening)
+            }
+            EventKind::CommandEnded { command, exit_code } => {
+                let fields = json!({"command": command, "exit_code": exit_code});
+                line("command_ended", agent, None, fields)
+            }
             EventKind::ContextUsed { .. } | EventKind::ReadsStarted(_) => Ok(Reader::Listening),
             // The decision is printed once it is in the log.
             EventKind::ApprovalRequested(_) => Ok(Reader::Listening),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_conversation::{AgentId, SessionId};
+use ikigai_conversation::{AgentId, CommandId, SessionId};
 use ikigai_host::AgentSlot;
 use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
 use ikigai_store::StoreError;
@@ -105,6 +105,10 @@ impl Printer {
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) => self.show(&event),
             EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => self.show(&event),
             EventKind::ToolOutput { .. } => self.show(&event),
+            EventKind::CommandStarted { .. }
+            | EventKind::CommandOutput { .. }
+            | EventKind::CommandEnded { .. }
+            | EventKind::CommandLost { .. } => self.show(&event),
             EventKind::Retry { .. } | EventKind::DatabaseUnavailable(_) => self.show(&event),
             EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {
                 self.show(&event);
@@ -167,6 +171,11 @@ impl Printer {
     }
 }
 
+/// Says that a background command is ended with the program.
+pub(super) fn lost_command(command: CommandId, line: &str) -> String {
+    format!("Command #{command} was ended with ikigai: {line}")
+}
+
 /// Whether the event shows that a turn continues or that another one has started.
 fn belongs_to_turn(kind: &EventKind) -> bool {
     match kind {
@@ -180,5 +189,7 @@ fn belongs_to_turn(kind: &EventKind) -> bool {
         // These may come after the end of the last turn.
         EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => false,
         EventKind::InputRejected(_) | EventKind::AgentLost(_) => false,
+        EventKind::CommandStarted { .. } | EventKind::CommandOutput { .. } => false,
+        EventKind::CommandEnded { .. } | EventKind::CommandLost { .. } => false,
     }
 }

@@ -11,7 +11,7 @@ use ikigai_protocol::{
     TranscriptReducer, TurnEnd,
 };
 
-use super::printer::Output;
+use super::printer::{Output, lost_command};
 use crate::print::{self, Reader};
 
 /// Prints answers when they are complete. Lines about other agents start with their ID.
@@ -46,6 +46,9 @@ impl Output for PlainText {
             EventKind::ThinkingDelta(_) | EventKind::EffortRefused(_) => {}
             EventKind::ContextUsed { .. } | EventKind::Compaction(_) | EventKind::Warning(_) => {}
             EventKind::ToolOutput { .. } | EventKind::ReadsStarted(_) => {}
+            EventKind::CommandStarted { .. } | EventKind::CommandOutput { .. } => {}
+            EventKind::CommandEnded { .. } => {}
+            EventKind::CommandLost { command, line } => print::note(&lost_command(*command, line)),
         }
         self.fold(agent, kind);
         Ok(Reader::Listening)

@@ -133,6 +133,10 @@ impl Page {
             | EventKind::ContextUsed { .. }
             | EventKind::ReadsStarted(_)
             | EventKind::ToolOutput { .. }
+            | EventKind::CommandStarted { .. }
+            | EventKind::CommandOutput { .. }
+            | EventKind::CommandEnded { .. }
+            | EventKind::CommandLost { .. }
             | EventKind::ApprovalRequested(_)
             | EventKind::ThinkingDelta(_)
             | EventKind::EffortRefused(_)

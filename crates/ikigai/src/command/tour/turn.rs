@@ -108,6 +108,8 @@ fn sink(
             EventKind::EffortRefused(_) | EventKind::Warning(_) => {}
             EventKind::ContextUsed { .. } | EventKind::Compaction(_) => {}
             EventKind::ReadsStarted(_) | EventKind::ToolOutput { .. } => {}
+            EventKind::CommandStarted { .. } | EventKind::CommandOutput { .. } => {}
+            EventKind::CommandEnded { .. } | EventKind::CommandLost { .. } => {}
             EventKind::ApprovalRequested(_) => {}
         }
     })
