@@ -4,6 +4,7 @@
 mod agents;
 mod commands;
 mod conversation;
+mod every_command;
 mod example;
 mod support;
 
