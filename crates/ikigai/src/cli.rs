@@ -1,5 +1,7 @@
 //! The command line: one declaration for the parser, the help, the completions and the manual page.
 
+mod examples;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -14,7 +16,7 @@ use ikigai_protocol::UsageBy;
     name = "ikigai",
     version,
     max_term_width = 100,
-    after_help = EXAMPLES
+    after_help = examples::PROGRAM
 )]
 pub(crate) struct Cli {
     /// Without one, ikigai opens the full screen.
@@ -36,22 +38,6 @@ impl Cli {
         cli
     }
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  ikigai                                         Start in the current directory
-  ikigai -c                                      Continue the latest session
-  ikigai run 'fix the failing test'              Run one task and print the answer
-  ikigai run -c 'now commit it'                  Continue the latest session with a task
-  ikigai tour                                    Take a tour; needs no key
-  ikigai tool grep '{\"pattern\":\"TODO\"}'          Run one tool call and print its JSON
-  ikigai mail send 1/ 'please review main.rs'    Send mail to an agent
-  ikigai config                                  Show all settings and their sources
-
-Each directory has its own sessions. Commands act on the latest one, as its agent 0/
-unless --agent selects another.
-
-Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.";
 
 /// Options before or after the command. A URL may contain a password, hence no `Debug`.
 #[derive(Args)]
@@ -104,14 +90,14 @@ pub(crate) struct Options {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run one task and print the answer
-    #[command(after_help = RUN_EXAMPLES)]
+    #[command(after_help = examples::RUN)]
     Run(RunArguments),
     /// Take a tour with a scripted model; needs no key
     Tour,
     /// List the tools that models are offered
     Tools(ToolsArguments),
     /// Run one tool call and print its result as JSON
-    #[command(after_help = TOOL_EXAMPLES)]
+    #[command(after_help = examples::TOOL)]
     Tool(ToolArguments),
     /// Read and send mail
     Mail(MailArguments),
@@ -120,28 +106,28 @@ pub(crate) enum Command {
     /// List, delete or copy sessions
     Sessions(SessionsArguments),
     /// Undo file changes from your last message
-    #[command(after_help = UNDO_EXAMPLES)]
+    #[command(after_help = examples::UNDO)]
     Undo(UndoArguments),
     /// List files that were moved out of protected paths, or put one back
-    #[command(after_help = QUARANTINE_EXAMPLES)]
+    #[command(after_help = examples::QUARANTINE)]
     Quarantine(QuarantineArguments),
     /// Print an agent's log
     Log(LogArguments),
     /// Show what requests to models used and cost
-    #[command(after_help = USAGE_EXAMPLES)]
+    #[command(after_help = examples::USAGE)]
     Usage(UsageArguments),
     /// Store, list or remove keys of providers
-    #[command(after_help = AUTH_EXAMPLES)]
+    #[command(after_help = examples::AUTH)]
     Auth(AuthArguments),
     /// List the models of your providers, with their limits and prices
-    #[command(after_help = MODELS_EXAMPLES)]
+    #[command(after_help = examples::MODELS)]
     Models(ModelsArguments),
     /// Check the setup and suggest fixes
     Doctor,
     /// Show every setting with its value and source
     Config,
     /// Print a completion script for a shell
-    #[command(after_help = COMPLETION_EXAMPLES)]
+    #[command(after_help = examples::COMPLETION)]
     Completions {
         /// The shell to complete for
         shell: Shell,
@@ -165,75 +151,6 @@ impl Command {
         }
     }
 }
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  ikigai run 'what does this project do?'
-  git diff | ikigai run - > review.md
-  ikigai run --json --timeout 600 'fix the failing test'
-
-Each run starts a new session unless you pass -c or --session. The answer goes to stdout, everything
-else to stderr.";
-
-const TOOL_EXAMPLES: &str = "\
-Examples:
-  ikigai tool file_read '{\"path\":\"README.md\",\"limit\":5}'
-  ikigai tool bash '{\"command\":\"cargo test\",\"timeout\":600}'
-  echo '{\"pattern\":\"**/*.rs\"}' | ikigai tool glob -
-
-The exit code is 0 whenever a result was printed, even if it reports a failure.";
-
-const UNDO_EXAMPLES: &str = "\
-Examples:
-  ikigai undo --list      List what can be undone, latest first
-  ikigai undo             Undo the latest; run it again for the one before
-  ikigai undo --redo      Redo the last undo
-
-Undoes the changes that file_write and file_edit made because of your message, by all agents that
-worked on it. Files that have changed since are left alone and listed. Commands are not undone, and
-files over 10 MB are not kept.";
-
-const USAGE_EXAMPLES: &str = "\
-Examples:
-  ikigai usage                    Show what each of your messages cost, over all agents
-  ikigai usage --by day           Show what was spent on each day, in all sessions
-  ikigai usage --by model --json  Print an array for scripts
-
-Prices come from your configuration or a built-in table. Requests that ended before their usage was
-reported, by an interrupt or a crash, count as unreported.";
-
-const AUTH_EXAMPLES: &str = "\
-Examples:
-  ikigai auth add anthropic            Ask for a key, try it, and store it
-  ikigai auth add openai < key.txt     Read the key from a file
-  ikigai auth list                     Show which providers have a key, and where it is
-  ikigai auth rm anthropic             Remove the stored key
-
-Keys are stored in credentials.toml beside your configuration file. Only you can read it, and
-commands in the sandbox cannot see it. A key in a variable wins over the stored one.";
-
-const MODELS_EXAMPLES: &str = "\
-Examples:
-  ikigai models                 List the models of every provider with a key or an address of yours
-  ikigai models sonnet          List those with 'sonnet' in the name
-  ikigai models --json openai   Print an array for scripts
-
-Limits and prices (dollars per million tokens) come from your configuration, from the server's list
-and from a built-in table. A dash means that none of them knows.";
-
-const QUARANTINE_EXAMPLES: &str = "\
-Examples:
-  ikigai quarantine                                  List the files and the reasons
-  ikigai quarantine --put-back 1763467200-000000001  Put a file back in its place
-
-Sandboxed commands may not change git's settings, AGENTS.md, editor settings and the like. When a
-command ends, such changes are moved to the quarantine and the original files are restored.";
-
-const COMPLETION_EXAMPLES: &str = "\
-Examples:
-  ikigai completions bash > ~/.local/share/bash-completion/completions/ikigai
-  ikigai completions zsh > ~/.zfunc/_ikigai
-  ikigai completions fish > ~/.config/fish/completions/ikigai.fish";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
