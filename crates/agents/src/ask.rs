@@ -114,10 +114,11 @@ impl Agent {
                 arrived.thought.get_or_insert_with(Thought::start).add(text);
                 self.emit(EventKind::ThinkingDelta(text.to_owned()));
             }
-            Progress::Retry { attempt, fault, delay } => {
+            Progress::Retry { attempt, of, fault, delay } => {
                 arrived = Arrived::default();
                 warn!(agent, attempt, %fault, ?delay, "asking again");
-                self.emit(EventKind::Retry { attempt, reason: fault.to_string(), delay });
+                let reason = fault.to_string();
+                self.emit(EventKind::Retry { attempt, of, reason, delay });
             }
         };
         debug!(agent, model = model.label, seen = view.len(), "asking");

@@ -24,6 +24,20 @@ pub(crate) fn arguments_line(arguments: &str) -> Cow<'_, str> {
     }
 }
 
+/// The first argument that is a text; empty if there is none. Anything but an object is left as it is.
+pub(crate) fn first_text(arguments: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<Map<String, Value>>(arguments) {
+        Ok(fields) => {
+            let first = fields.into_iter().find_map(|(_, value)| match value {
+                Value::String(text) => Some(text),
+                _ => None,
+            });
+            first.unwrap_or_default().into()
+        }
+        Err(_) => arguments.into(),
+    }
+}
+
 /// Whether a result is a success: it has no `error` at its root.
 pub(crate) fn is_success(result: &Value) -> bool {
     result.get("error").is_none()

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::body::{ToolCall, ToolResult};
 use crate::diff::FileDiff;
-use crate::one_line::{arguments_line, cut, line, one_line};
+use crate::one_line::{cut, first_text, line, one_line};
 
 /// The kinds of effects that a call can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct CallSummary {
     pub verb: String,
     /// What it does that to: a path, a command, a pattern. May be empty or have several lines.
     pub subject: String,
+    /// What is shown while it runs, if that is not the verb and the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<String>,
 }
 
 impl CallSummary {
@@ -46,18 +49,24 @@ impl CallSummary {
     /// A summary of bounded length.
     pub fn new(verb: &str, subject: &str) -> CallSummary {
         let (verb, subject) = (cut(verb, CallSummary::VERB), cut(subject, CallSummary::SUBJECT));
-        CallSummary { verb, subject }
+        CallSummary { verb, subject, running: None }
     }
 
-    /// A summary for a tool that provides none: its name, and the arguments on one line.
+    /// The same summary, with another text while the call runs.
+    #[must_use]
+    pub fn while_running(self, text: &str) -> CallSummary {
+        CallSummary { running: Some(line(text)), ..self }
+    }
+
+    /// A summary for a tool that provides none: its name, and its first argument that is a text.
     ///
     /// ```
     /// # use ikigai_conversation::CallSummary;
     /// let summary = CallSummary::of_arguments("deploy", r#"{"to":"staging","dry_run":true}"#);
-    /// assert_eq!(summary.to_string(), r#"deploy: to="staging", dry_run=true"#);
+    /// assert_eq!(summary.to_string(), "deploy  staging");
     /// ```
     pub fn of_arguments(name: &str, arguments: &str) -> CallSummary {
-        CallSummary::new(name, &one_line(&arguments_line(arguments), CallSummary::SUBJECT))
+        CallSummary::new(name, &one_line(&first_text(arguments), CallSummary::SUBJECT))
     }
 
     /// The summary on one line.
@@ -72,11 +81,12 @@ impl CallSummary {
     }
 }
 
+/// The verb, two spaces, and the subject.
 impl std::fmt::Display for CallSummary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.subject.as_str() {
             "" => f.write_str(&self.verb),
-            subject => write!(f, "{}: {subject}", self.verb),
+            subject => write!(f, "{}  {subject}", self.verb),
         }
     }
 }
@@ -191,8 +201,7 @@ mod tests {
     #[test]
     fn a_log_without_summaries_is_summarized_from_its_messages() {
         let call = call("grep", r#"{"pattern":"a\tb","path":"src"}"#);
-        let expected = r#"grep: pattern="a\tb", path="src""#;
-        assert_eq!(CallSummary::of(&call).to_string(), expected);
+        assert_eq!(CallSummary::of(&call).to_string(), "grep  a b");
         let result = NewMessage::tool_result(&call, r#"{"success":true,"data":{"output":"x"}}"#);
         let Body::ToolResult(body) = &result.body else { unreachable!("it is a result") };
         let summary = ResultSummary::of(body, &result.content);

@@ -320,8 +320,8 @@ fn as_text_only_the_answers_of_the_prompts_agent_are_on_standard_output() {
         stderr.lines().partition(|line| line.starts_with("[0/0/] "));
     let expected = [
         "[0/0/] I look",
-        "[0/0/] → Bash: true",
-        "[0/0/] ← exit 0",
+        "[0/0/] ● Bash  true",
+        "[0/0/]   exit 0",
         "[0/0/] two",
         "[0/0/] lines \u{fffd}[2J",
     ];

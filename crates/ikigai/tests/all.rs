@@ -41,6 +41,7 @@ mod interrupts;
 mod limits;
 mod line;
 mod line_asking;
+mod live_output;
 mod log_command;
 mod mail_command;
 mod mail_tool;

@@ -31,12 +31,13 @@ fn a_conversation_shows_calls_results_and_answers_as_they_come() {
     assert_eq!(code, Some(0));
     let expected = lines(&[
         "❯ count",
-        "→ Bash: seq 5; exit 3",
-        "← exit 3",
-        "  1",
-        "  2",
-        "  3",
-        "  … 2 more lines",
+        "● Bash  seq 5; exit 3",
+        "  ✗ exit 3",
+        "  │ 1",
+        "  │ 2",
+        "  │ 3",
+        "  │ 4",
+        "  │ 5",
         "● There are five.",
         "❯ thanks",
         "● Bye.",
@@ -102,7 +103,7 @@ fn what_is_typed_while_the_agent_works_goes_in_before_the_next_request() {
     terminal.wait_for("● Both done.\r\n❯ ");
     terminal.end_input();
     let (_, shown) = terminal.finish("--session");
-    assert!(shown.contains("← 0 files\r\n❯ second\r\n● Both done."), "{shown}");
+    assert!(shown.contains("  0 files\r\n❯ second\r\n● Both done."), "{shown}");
     let log = workspace.log("0/");
     let said: Vec<&str> =
         kinds(&log).into_iter().filter(|kind| !["usage", "system"].contains(kind)).collect();

@@ -175,7 +175,7 @@ fn a_resumed_session_shows_that_the_model_thought() {
     let workspace = Workspace::new();
     workspace.run_model(&server, Format::Chat, ["hi"]);
     let screen = Screen::start(command(&workspace, &server).arg("-c"), 80, 24);
-    screen.wait_for("Thought for 1 s");
+    screen.wait_for("Thought for 1s");
     screen.wait_for("● Hello.");
     screen.leave();
 }

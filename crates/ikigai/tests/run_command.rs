@@ -33,9 +33,9 @@ fn the_answer_is_on_standard_output_and_everything_else_on_standard_error() {
         let (code, stdout, stderr) = workspace.run_model(&server, format, ["go"]);
         assert_eq!((code, &*stdout), (0, "Line one,\nline two.\n"));
         let expected = "I look\nat it.\n\
-            → Bash: echo hi; exit 3\n← exit 3\n\
-            → Read: no such file\n← error: File not found: no such file\n\
-            → Find: *\n← 0 files\n";
+            ● Bash  echo hi; exit 3\n  ✗ exit 3\n\
+            ● Read  no such file\n  ✗ File not found: no such file\n\
+            ● Find  *\n  0 files\n";
         assert_eq!(stderr, expected);
     }
 }

@@ -159,7 +159,7 @@ fn a_retry_is_told_with_its_reason_and_a_countdown() {
     let mut screen = Screen::alone(&server);
     screen.says("hello");
     screen.wait_until("a countdown", |shown| {
-        shown.contains("Retrying in ") && shown.contains("(attempt 2): ") && shown.contains("503")
+        shown.contains("Retrying in ") && shown.contains("s (1 of 5): ") && shown.contains("503")
     });
     screen.types(ESCAPE);
     screen.wait_for("✗ interrupted");

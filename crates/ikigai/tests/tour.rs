@@ -291,7 +291,7 @@ fn on_a_terminal_enter_goes_on_and_an_interrupt_leaves_cleanly() {
     tour.wait_for("(Press Enter)");
     assert!(!tour.text().contains("1. An agent fixes a bug"));
     tour.type_line("");
-    tour.wait_for("\x1b[2m← exit 1");
+    tour.wait_for("\x1b[2m  ✗ exit 1");
     let (code, shown) = leave(tour);
     assert_eq!(code, Some(130));
     assert!(shown.contains("\x1b[1m1. An agent fixes a bug\x1b[0m"), "{shown:?}");

@@ -221,7 +221,7 @@ fn text_says_what_stopped_it() {
     let workspace = Workspace::new();
     let mut command = workspace.run_command(&server, Format::Chat, ["go"]);
     let (code, stdout, stderr) = ended(command.env("IKIGAI_MAX_REQUESTS", "1"));
-    let told = "→ Bash: echo 0\n← exit 0\nikigai: Request budget used up (1)\n";
+    let told = "● Bash  echo 0\n  exit 0\nikigai: Request budget used up (1)\n";
     assert_eq!((code, &*stdout, &*stderr), (1, "", told));
 }
 

@@ -43,6 +43,7 @@ mod replies;
 
 mod answer;
 mod input;
+mod live;
 
 mod question;
 mod text;

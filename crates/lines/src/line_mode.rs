@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use ikigai_conversation::{AgentId, Body, Message, Mode};
 use ikigai_protocol::{
-    ApprovalRequest, Block, BlockChange, BlockContent, Event, EventKind, StartReason,
+    ApprovalRequest, Block, BlockChange, BlockContent, CallChange, Event, EventKind, StartReason,
     TranscriptReducer, TurnEnd, safe,
 };
 
+use crate::live::LiveLines;
 use crate::text::{self, LineStyle};
 
 /// What line mode has to know.
@@ -67,6 +68,8 @@ pub(crate) struct AgentView {
     can_continue: bool,
     /// The number of queued messages of the user; each is shown when the agent gets it.
     waiting: usize,
+    /// What the running command has printed.
+    live: LiveLines,
 }
 
 impl AgentView {
@@ -192,8 +195,8 @@ impl LineMode {
                 self.changed(agent, &changes);
             }
             EventKind::Message(message) => self.logged(agent, message, &changes),
-            EventKind::Retry { attempt, reason, delay } => {
-                self.note(agent, &text::retry_line(*attempt, reason, *delay));
+            EventKind::Retry { attempt, of, reason, delay } => {
+                self.note(agent, &text::retry_line(*attempt, *of, reason, *delay));
             }
             EventKind::ApprovalRequested(request) => self.add_question(agent, request),
             EventKind::DatabaseUnavailable(reason) => {
@@ -203,11 +206,11 @@ impl LineMode {
             EventKind::TurnEnded(done) => self.done(agent, done, &changes),
             EventKind::ContextUsed { .. }
             | EventKind::ReadsStarted(_)
-            | EventKind::ToolOutput { .. }
             | EventKind::CommandStarted { .. }
             | EventKind::CommandOutput { .. }
             | EventKind::CommandEnded { .. }
             | EventKind::CommandLost { .. } => {}
+            EventKind::ToolOutput { delta, skipped, .. } => self.print_live(agent, delta, *skipped),
             EventKind::MailHeld
             | EventKind::Warning(_)
             | EventKind::AgentLost(_)
@@ -304,8 +307,23 @@ impl LineMode {
         }
     }
 
+    /// Shows what a command of the agent in view prints.
+    fn print_live(&mut self, agent: &AgentId, delta: &str, skipped: u64) {
+        if *agent == self.view {
+            let lines = self.agent_view(agent).live.push(delta, skipped);
+            lines.iter().for_each(|line| self.dim(&safe(line)));
+        }
+    }
+
     fn lines(&mut self, agent: &AgentId, change: &BlockChange) {
-        for (style, line) in text::change_lines(change) {
+        let lines = match change {
+            BlockChange::Call { change: CallChange::Ended(end), .. } => {
+                let live = std::mem::take(&mut self.agent_view(agent).live);
+                text::end_lines(end, &live)
+            }
+            change => text::change_lines(change),
+        };
+        for (style, line) in lines {
             let line = self.prefixed(agent, &line);
             match style {
                 LineStyle::Plain => self.line(&line),

@@ -134,8 +134,33 @@ pub struct CallEnd {
     pub rule: Option<String>,
     /// Its output, if that is more than the outcome.
     pub output: String,
+    /// How much of the output is shown unasked.
+    pub preview: OutputPreview,
     /// How long it ran.
     pub duration: Option<Duration>,
+}
+
+/// How much of the output of a call is shown before the user unfolds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputPreview {
+    /// Its end: a command's failures are there.
+    End,
+    /// Nothing: what a call looked at is of interest to the model.
+    Nothing,
+}
+
+impl OutputPreview {
+    /// For a call with these effects; none are known of a call of an earlier version.
+    pub(crate) fn of(effects: &[EffectKind]) -> OutputPreview {
+        match effects.first() {
+            None | Some(EffectKind::Command | EffectKind::Unknown | EffectKind::Host) => {
+                OutputPreview::End
+            }
+            Some(EffectKind::Read | EffectKind::Write | EffectKind::Database) => {
+                OutputPreview::Nothing
+            }
+        }
+    }
 }
 
 impl CallBlock {
@@ -175,10 +200,16 @@ impl CallBlock {
 }
 
 impl CallEnd {
-    pub(crate) fn new(result: &ToolResult, content: &str, duration: Option<Duration>) -> CallEnd {
+    pub(crate) fn new(
+        result: &ToolResult,
+        content: &str,
+        preview: OutputPreview,
+        duration: Option<Duration>,
+    ) -> CallEnd {
         let ResultSummary { outcome, state, diff, rule } = ResultSummary::of(result, content);
         let output = Some(result.output_text()).filter(|output| *output != outcome);
-        CallEnd { outcome, state, diff, rule, output: output.unwrap_or_default(), duration }
+        let output = output.unwrap_or_default();
+        CallEnd { outcome, state, diff, rule, output, preview, duration }
     }
 }
 

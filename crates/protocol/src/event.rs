@@ -40,6 +40,8 @@ pub enum EventKind {
     Retry {
         /// The number of the retry, from 1.
         attempt: u32,
+        /// How many there are at most.
+        of: u32,
         /// What went wrong.
         reason: String,
         /// How long the agent waits first.

@@ -45,6 +45,7 @@ mod reply;
 mod undo;
 mod usage;
 
+mod elapsed;
 mod model_summary;
 mod money;
 mod render;
@@ -58,9 +59,10 @@ pub use agents::{AgentState, AgentSummary, Runner};
 pub use approval::{ApprovalAnswer, ApprovalRequest, RULE_LOCATION};
 pub use block::{
     Block, BlockChange, BlockContent, BlockId, CallBlock, CallChange, CallEnd, CallState,
-    NoticeTone, ThoughtChange, Visibility,
+    NoticeTone, OutputPreview, ThoughtChange, Visibility,
 };
 pub use command::{Command, EffortChoice, Request};
+pub use elapsed::{render_duration, render_elapsed};
 pub use error::{CommandError, Nothing};
 pub use event::{
     Compaction, CompactionMethod, Event, EventKind, EventSink, StartReason, StopReason, TurnEnd,
@@ -70,7 +72,7 @@ pub use money::{dollars, render_dollars, render_exact_dollars};
 pub use notice::{MAIL_HELD, effort_refused, input_rejected};
 pub use render::{
     render_agent, render_compaction, render_context_use, render_redo, render_reply, render_session,
-    render_thought, render_tokens, render_tools, render_undo,
+    render_short_count, render_thought, render_tokens, render_tools, render_undo,
 };
 pub use reply::{
     CommandSummary, ContextPart, ContextReport, Inbox, Mail, MailSummary, ModelChoice, QueuedUntil,

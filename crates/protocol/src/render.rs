@@ -6,6 +6,7 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, Effort};
 
 use crate::agents::{AgentSummary, Runner};
+use crate::elapsed::render_elapsed;
 use crate::event::Compaction;
 use crate::reply::{
     CommandSummary, ContextReport, Inbox, Mail, ModelChoice, QueuedUntil, Reply, SessionSummary,
@@ -167,10 +168,7 @@ fn render_effort(effort: Option<Effort>, changed: bool) -> String {
 
 /// Says how long a model thought.
 pub fn render_thought(duration: Duration) -> String {
-    match duration.as_secs() {
-        seconds @ 0..60 => format!("Thought for {} s", seconds.max(1)),
-        seconds => format!("Thought for {} min {} s", seconds / 60, seconds % 60),
-    }
+    format!("Thought for {}", render_elapsed(duration.max(Duration::from_secs(1))))
 }
 
 fn render_model(model: &ModelChoice) -> String {
@@ -210,7 +208,7 @@ pub fn render_tokens(tokens: TokenCount) -> Option<String> {
 /// How room was made: `Context compacted: 171k → 24k tokens (summary, 6 s)`
 pub fn render_compaction(compaction: &Compaction) -> String {
     let Compaction { method, before, after, elapsed } = compaction;
-    let (before, after) = (short_count(*before), short_count(*after));
+    let (before, after) = (render_short_count(*before), render_short_count(*after));
     let time = match elapsed.as_secs() {
         0 => String::new(),
         seconds => format!(", {seconds} s"),
@@ -222,7 +220,7 @@ pub fn render_compaction(compaction: &Compaction) -> String {
 pub fn render_context_use(used: u64, window: Option<u64>) -> String {
     match window.filter(|window| *window > 0) {
         Some(window) => format!("{}% context", percent(used, window)),
-        None => format!("{} tokens", short_count(used)),
+        None => format!("{} tokens", render_short_count(used)),
     }
 }
 
@@ -230,8 +228,8 @@ fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from(u128::from(part) * 100 / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }
 
-/// `950`, `18.2k`, `171k`
-fn short_count(count: u64) -> String {
+/// A number in few characters: `950`, `18.2k`, `171k`.
+pub fn render_short_count(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
         1_000..100_000 if !(count / 100).is_multiple_of(10) => {
@@ -249,12 +247,12 @@ fn render_context(report: &ContextReport) -> String {
         None => String::new(),
     };
     let line = |name: &str, tokens: u64| {
-        format!("  {name:<22} {:>7}{}", short_count(tokens), share(tokens))
+        format!("  {name:<22} {:>7}{}", render_short_count(tokens), share(tokens))
     };
     let free = window.map(|window| line("free", window.saturating_sub(*used)));
     let parts = parts.iter().map(|part| line(&part.name, part.tokens));
-    let of = window.map(|window| format!(" of {}", short_count(window))).unwrap_or_default();
-    let title = format!("Context: {}{of} tokens, by part (estimated):", short_count(*used));
+    let of = window.map(|window| format!(" of {}", render_short_count(window))).unwrap_or_default();
+    let title = format!("Context: {}{of} tokens, by part (estimated):", render_short_count(*used));
     lines([title].into_iter().chain(parts).chain(free))
 }
 

@@ -11,7 +11,7 @@ use ikigai_conversation::{
 use crate::RECALLED;
 use crate::block::{
     Block, BlockChange, BlockContent, BlockId, CallBlock, CallChange, CallEnd, NoticeTone,
-    ThoughtChange, Visibility, apply,
+    OutputPreview, ThoughtChange, Visibility, apply,
 };
 use crate::event::{Compaction, CompactionMethod, EventKind, StartReason, StopReason, TurnEnd};
 use crate::notice::{MAIL_HELD, effort_refused, input_rejected, turn_end_notice};
@@ -51,6 +51,7 @@ struct OpenCall {
     block: BlockId,
     /// When it started to run, as far as known.
     since: Time,
+    preview: OutputPreview,
 }
 
 /// The part of a conversation before the blocks that are known.
@@ -310,7 +311,8 @@ impl TranscriptReducer {
     fn open_call(&mut self, message: &Message, call: &ToolCall) -> Vec<BlockChange> {
         let block = BlockId(self.next);
         let (id, since) = (call.tool_call_id.clone(), message.created_at);
-        self.open.push(OpenCall { call: id, block, since });
+        let preview = OutputPreview::of(call.effects.as_deref().unwrap_or_default());
+        self.open.push(OpenCall { call: id, block, since, preview });
         vec![self.push(Some(message.id), BlockContent::Call(Box::new(CallBlock::new(call))))]
     }
 
@@ -336,7 +338,8 @@ impl TranscriptReducer {
         let open = self.open.iter().position(|open| open.call == *id);
         let open = open.map(|at| self.open.remove(at));
         let duration = open.as_ref().map(|open| elapsed(open.since, message.created_at));
-        let mut end = CallEnd::new(result, &message.content, duration);
+        let preview = open.as_ref().map_or(OutputPreview::End, |open| open.preview);
+        let mut end = CallEnd::new(result, &message.content, preview, duration);
         if end.state == ResultState::Refused {
             end.duration = None;
         }
@@ -445,7 +448,7 @@ mod tests {
                 events.push(EventKind::ThinkingDelta("voided".to_owned()));
                 events.push(EventKind::TextDelta("voided".to_owned()));
                 let (reason, delay) = ("overloaded".to_owned(), Duration::ZERO);
-                events.push(EventKind::Retry { attempt: 1, reason, delay });
+                events.push(EventKind::Retry { attempt: 1, of: 5, reason, delay });
                 if let Some((thought, _)) = message.thought() {
                     let pieces = [&thought[..4], &thought[4..]];
                     events.extend(pieces.map(|text| EventKind::ThinkingDelta(text.to_owned())));

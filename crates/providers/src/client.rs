@@ -67,6 +67,8 @@ pub enum Progress<'a> {
     Retry {
         /// The number of the retry, from 1.
         attempt: u32,
+        /// How many there are at most.
+        of: u32,
         /// What went wrong.
         fault: &'a Fault,
         /// How long the client waits before it.
@@ -134,7 +136,8 @@ impl Client {
             };
             let Some(delay) = retries.next(&fault) else { return Err(fault) };
             attempt += 1;
-            on(Progress::Retry { attempt, fault: &fault, delay });
+            let of = self.limits.retries;
+            on(Progress::Retry { attempt, of, fault: &fault, delay });
             tokio::time::sleep(delay).await;
         }
     }

@@ -55,7 +55,7 @@ impl Said {
         match progress {
             Progress::Delta(Delta::Text(text)) => Some(Said::Text(text.to_owned())),
             Progress::Delta(Delta::Thinking(text)) => Some(Said::Thinking(text.to_owned())),
-            Progress::Retry { attempt, fault, delay } => {
+            Progress::Retry { attempt, fault, delay, .. } => {
                 Some(Said::Retry { attempt, fault: fault.clone(), delay })
             }
             Progress::Sending | Progress::Refused => None,

@@ -115,6 +115,13 @@ impl<S> Call<S> {
         Call { summary: Some(CallSummary::new(verb, subject)), ..self }
     }
 
+    /// The same call, shown as this while it runs.
+    #[must_use]
+    pub fn shown_while_running(self, text: &str) -> Call<S> {
+        let summary = self.summary.map(|summary| summary.while_running(text));
+        Call { summary, ..self }
+    }
+
     /// The same call, which says itself what it would do. The context is one that reaches as far as the call may.
     #[must_use]
     pub fn with_preview(

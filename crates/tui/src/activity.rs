@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ikigai_conversation::{CallSummary, ToolCall, ToolCallId};
-use ikigai_protocol::AgentState;
+use ikigai_protocol::{AgentState, render_elapsed, render_short_count};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
@@ -25,6 +25,8 @@ pub(crate) enum Activity {
     Idle,
     Busy {
         /// When the turn started.
+        turn: Duration,
+        /// When the phase started.
         since: Duration,
         phase: Phase,
         /// The calls that run.
@@ -36,13 +38,17 @@ pub(crate) enum Activity {
 pub(crate) enum Phase {
     /// The model has not started to answer yet.
     Waiting,
-    Thinking,
+    Thinking {
+        /// How much it has thought.
+        bytes: usize,
+    },
     Answering,
     /// Calls run.
     Calls,
     Asking,
     Retry {
         attempt: u32,
+        of: u32,
         reason: String,
         at: Duration,
     },
@@ -73,7 +79,7 @@ impl Activity {
             Activity::Busy {
                 phase:
                     Phase::Waiting
-                    | Phase::Thinking
+                    | Phase::Thinking { .. }
                     | Phase::Answering
                     | Phase::Retry { .. }
                     | Phase::Database(_),
@@ -84,17 +90,33 @@ impl Activity {
 
     /// Starts a turn.
     pub(crate) fn start(&mut self, now: Duration) {
-        *self = Activity::Busy { since: now, phase: Phase::Waiting, calls: Vec::new() };
+        let (phase, calls) = (Phase::Waiting, Vec::new());
+        *self = Activity::Busy { turn: now, since: now, phase, calls };
     }
 
     /// Changes the activity; the start of the turn may not have been seen.
     pub(crate) fn set_phase(&mut self, phase: Phase, now: Duration) {
         match self {
-            Activity::Busy { phase: current, .. } => *current = phase,
+            Activity::Busy { phase: current, since, .. } => {
+                if std::mem::discriminant(current) != std::mem::discriminant(&phase) {
+                    *since = now;
+                }
+                *current = phase;
+            }
             Activity::Idle => {
-                *self = Activity::Busy { since: now, phase, calls: Vec::new() };
+                let calls = Vec::new();
+                *self = Activity::Busy { turn: now, since: now, phase, calls };
             }
         }
+    }
+
+    /// The model has thought some more.
+    pub(crate) fn think(&mut self, text: &str, now: Duration) {
+        let before = match self {
+            Activity::Busy { phase: Phase::Thinking { bytes }, .. } => *bytes,
+            Activity::Busy { .. } | Activity::Idle => 0,
+        };
+        self.set_phase(Phase::Thinking { bytes: before + text.len() }, now);
     }
 
     /// A call starts to run. One that only reads has started before it is in the log.
@@ -140,26 +162,35 @@ impl Activity {
 
     /// The rows, while the agent is busy.
     pub(crate) fn render(&self, model: &str, now: Duration, width: usize) -> Vec<Line<'static>> {
-        let Activity::Busy { since, phase, calls } = self else { return Vec::new() };
-        let elapsed = now.saturating_sub(*since);
-        let spinner =
-            SPINNER[(elapsed.as_millis() / SPINNER_INTERVAL.as_millis()) as usize % SPINNER.len()];
-        let turn = elapsed_text(elapsed);
+        let Activity::Busy { turn, since, phase, calls } = self else { return Vec::new() };
+        let frame = now.saturating_sub(*turn).as_millis() / SPINNER_INTERVAL.as_millis();
+        let spinner = SPINNER[frame as usize % SPINNER.len()];
+        let elapsed = render_elapsed(now.saturating_sub(*since));
         let row = |text: String, style: Style, hint: &str| {
             activity_row(spinner, vec![Span::styled(safe_line(&text), style)], hint, width)
         };
-        let working = |text: String, style| row(text, style, &format!(" · {turn} · {HINT}"));
+        let working = |text: String, style| row(text, style, &format!(" · {elapsed} · {HINT}"));
         match phase {
+            Phase::Retry { at, .. } if *at <= now => {
+                vec![working(format!("Waiting for {model}"), DIM)]
+            }
             Phase::Waiting => vec![working(format!("Waiting for {model}"), DIM)],
-            Phase::Thinking => vec![working("Thinking".to_owned(), DIM)],
+            Phase::Thinking { bytes } => {
+                // About four bytes each: what is billed is only known afterwards.
+                let tokens = render_short_count(*bytes as u64 / 4);
+                let hint = format!(" · {elapsed} · {tokens} tokens · {HINT}");
+                vec![row("Thinking".to_owned(), DIM, &hint)]
+            }
             Phase::Answering => vec![working("Answering".to_owned(), DIM)],
             // The question shows the keys for the answer.
             Phase::Asking => {
-                vec![row("Waiting for your answer".to_owned(), WARNING, &format!(" · {turn}"))]
+                let text = "Waiting for your answer".to_owned();
+                vec![row(text, WARNING, &format!(" · {elapsed}"))]
             }
-            Phase::Retry { attempt, reason, at } => {
-                let left = at.saturating_sub(now).as_secs_f32();
-                let text = format!("Retrying in {left:.0}s (attempt {}): {reason}", attempt + 1);
+            Phase::Retry { attempt, of, reason, at } => {
+                // Rounded up: there is no retry in zero seconds.
+                let left = at.saturating_sub(now).as_millis().div_ceil(1_000);
+                let text = format!("Retrying in {left}s ({attempt} of {of}): {reason}");
                 vec![row(text, WARNING, &format!(" · {HINT}"))]
             }
             Phase::Database(reason) => vec![working(format!("{reason}; waiting"), WARNING)],
@@ -200,12 +231,17 @@ impl Activity {
 
 impl RunningCall {
     fn row(&self, spinner: &str, now: Duration, hint: &str, width: usize) -> Line<'static> {
-        let elapsed = elapsed_text(now.saturating_sub(self.since));
+        let elapsed = render_elapsed(now.saturating_sub(self.since));
         let between = if hint.is_empty() { "" } else { " · " };
         let hint = format!(" · {elapsed}{between}{hint}");
-        let CallSummary { verb, subject } = &self.summary;
-        let verb = Span::styled(safe_line(verb), BOLD);
-        let text = vec![verb, Span::raw("  "), Span::styled(safe_line(subject), PLAIN)];
+        let CallSummary { verb, subject, running } = &self.summary;
+        let text = match running {
+            Some(running) => vec![Span::styled(safe_line(running), PLAIN)],
+            None => {
+                let verb = Span::styled(safe_line(verb), BOLD);
+                vec![verb, Span::raw("  "), Span::styled(safe_line(subject), PLAIN)]
+            }
+        };
         activity_row(spinner, text, &hint, width)
     }
 }
@@ -268,14 +304,6 @@ fn activity_row(
     Line::from(spans)
 }
 
-/// `14s`, `1m 05s`
-pub(crate) fn elapsed_text(elapsed: Duration) -> String {
-    match elapsed.as_secs() {
-        seconds @ 0..60 => format!("{seconds}s"),
-        seconds => format!("{}m {:02}s", seconds / 60, seconds % 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::{Body, NewMessage, ResponseId};
@@ -291,7 +319,7 @@ mod tests {
     #[track_caller]
     fn check(phase: Phase, width: usize, expected: &str) {
         let since = Duration::from_secs(10);
-        let activity = Activity::Busy { since, phase, calls: Vec::new() };
+        let activity = Activity::Busy { turn: since, since, phase, calls: Vec::new() };
         assert_eq!(rows(&activity, width), [expected]);
     }
 
@@ -306,9 +334,11 @@ mod tests {
     fn the_row_shows_the_activity_its_duration_and_the_key_to_interrupt() {
         check(Phase::Waiting, 80, "⠙ Waiting for gpt-5 · 1m 05s · esc to interrupt");
         check(Phase::Waiting, 40, "⠙ Waiting f… · 1m 05s · esc to interrupt");
-        let at = Duration::from_secs(80);
-        let retry = Phase::Retry { attempt: 2, reason: "busy".to_owned(), at };
-        check(retry, 80, "⠙ Retrying in 5s (attempt 3): busy · esc to interrupt");
+        let thinking = Phase::Thinking { bytes: 4_800 };
+        check(thinking, 80, "⠙ Thinking · 1m 05s · 1.2k tokens · esc to interrupt");
+        let at = Duration::from_millis(78_100);
+        let retry = Phase::Retry { attempt: 2, of: 5, reason: "busy".to_owned(), at };
+        check(retry, 80, "⠙ Retrying in 4s (2 of 5): busy · esc to interrupt");
     }
 
     #[test]
@@ -324,9 +354,30 @@ mod tests {
             expected.map(without_spinner)
         );
         activity.end_call(&ToolCallId::new("c1"), Duration::from_secs(75));
-        assert_eq!(activity.summary().as_deref(), Some("Read: src/main.rs"));
+        assert_eq!(activity.summary().as_deref(), Some("Read  src/main.rs"));
         activity.end_call(&ToolCallId::new("c2"), Duration::from_secs(75));
         assert!(rows(&activity, 80)[0].contains("Waiting for gpt-5"));
+    }
+
+    #[test]
+    fn a_call_may_say_what_it_does_while_it_runs() {
+        let mut activity = Activity::Idle;
+        let mut waiting = call("c", "Wait", "for tests, docs");
+        let summary =
+            waiting.shown.take().map(|shown| shown.while_running("Waiting for tests, docs"));
+        activity.start_call(&ToolCall { shown: summary, ..waiting }, Duration::from_secs(44));
+        assert!(
+            rows(&activity, 80)[0].ends_with(" Waiting for tests, docs · 31s · esc to interrupt")
+        );
+    }
+
+    #[test]
+    fn a_phase_has_its_own_time() {
+        let mut activity = Activity::Idle;
+        activity.start(Duration::from_secs(10));
+        activity.think("hm", Duration::from_secs(60));
+        activity.think("m", Duration::from_secs(70));
+        assert!(rows(&activity, 80)[0].contains("Thinking · 15s · "), "{:?}", rows(&activity, 80));
     }
 
     #[test]

@@ -48,6 +48,7 @@ struct Waiting {
 
 impl Waiting {
     fn push(&mut self, update: Update) {
+        let Some(update) = self.join_output(update) else { return };
         self.bytes += output_bytes(&update);
         match (self.updates.back_mut(), update) {
             (
@@ -61,6 +62,46 @@ impl Waiting {
                 .retain(|update| output_bytes(update) == 0 && !matches!(update, Update::Dropped));
             self.updates.push_back(Update::Dropped);
             self.bytes = 0;
+        }
+    }
+
+    /// Joins the output of a command with what waits of it already. Only its end is shown, so that
+    /// is all that is kept: however long the terminal is blocked, it takes no more memory.
+    fn join_output(&mut self, update: Update) -> Option<Update> {
+        /// More than the few lines that are shown.
+        const KEPT: usize = 4 * 1024;
+        /// About as many agents as print at once. Behind them, output waits twice.
+        const LOOKED_AT: usize = 64;
+        let Update::Event(Event { agent, kind: EventKind::ToolOutput { call, delta, skipped } }) =
+            update
+        else {
+            return Some(update);
+        };
+        let before = self.updates.iter_mut().rev().take(LOOKED_AT);
+        let mut of_agent = before.filter_map(|update| match update {
+            Update::Event(event) if event.agent == agent => Some(&mut event.kind),
+            _ => None,
+        });
+        match of_agent.next() {
+            Some(EventKind::ToolOutput { call: same, delta: waiting, skipped: left_out })
+                if *same == call =>
+            {
+                let had = waiting.len();
+                if skipped > 0 {
+                    *left_out += skipped + waiting.len() as u64;
+                    waiting.clear();
+                }
+                waiting.push_str(&delta);
+                let from = waiting.ceil_char_boundary(waiting.len().saturating_sub(KEPT));
+                *left_out += from as u64;
+                waiting.drain(..from);
+                self.bytes = (self.bytes + waiting.len()).saturating_sub(had);
+                None
+            }
+            _ => {
+                let kind = EventKind::ToolOutput { call, delta, skipped };
+                Some(Update::Event(Event { agent, kind }))
+            }
         }
     }
 }
@@ -139,6 +180,31 @@ mod tests {
         let all = format!("{:?}", updates.next().await);
         let expected = format!("{:?}", [text(0, "ab"), text(1, "c"), text(0, "d")]);
         assert_eq!(all, expected);
+    }
+
+    #[tokio::test]
+    async fn output_of_many_commands_waits_as_its_end_only() {
+        let (feed, mut updates) = feed();
+        let call = ikigai_conversation::ToolCallId::new("c");
+        for number in 0..1_000 {
+            for agent in 0..50 {
+                let delta = format!("{number} {}\n", "x".repeat(4_000));
+                let kind = EventKind::ToolOutput { call: call.clone(), delta, skipped: 0 };
+                feed.send(Update::Event(Event { agent: AgentId::top_level(agent), kind }));
+            }
+        }
+        let all = updates.next().await;
+        assert_eq!(all.len(), 50);
+        for update in &all {
+            let Update::Event(Event { kind: EventKind::ToolOutput { delta, skipped, .. }, .. }) =
+                update
+            else {
+                unreachable!("only output was sent")
+            };
+            assert!(delta.len() <= 4 * 1024 && delta.contains("999 x"), "{}", delta.len());
+            let sent: usize = (0..1_000).map(|number| format!("{number}").len() + 4_002).sum();
+            assert_eq!(delta.len() as u64 + skipped, sent as u64);
+        }
     }
 
     #[tokio::test]

@@ -114,8 +114,9 @@ impl Pane {
             }
             EventKind::Message(message) => self.record(&message, now),
             EventKind::TextDelta(_) => self.activity.set_phase(Phase::Answering, now),
-            EventKind::Retry { attempt, reason, delay } => {
-                self.activity.set_phase(Phase::Retry { attempt, reason, at: now + delay }, now);
+            EventKind::Retry { attempt, of, reason, delay } => {
+                let at = now + delay;
+                self.activity.set_phase(Phase::Retry { attempt, of, reason, at }, now);
             }
             EventKind::ReadsStarted(calls) => self.start_reads(&calls, now),
             EventKind::CommandStarted { .. } | EventKind::CommandOutput { .. } => {}
@@ -134,7 +135,7 @@ impl Pane {
                 let text = format!("{reason}; waiting");
                 self.transcript.add(BlockContent::notice(NoticeTone::Warning, text));
             }
-            EventKind::ThinkingDelta(_) => self.activity.set_phase(Phase::Thinking, now),
+            EventKind::ThinkingDelta(text) => self.activity.think(&text, now),
             EventKind::MailHeld | EventKind::Warning(_) | EventKind::EffortRefused(_) => {}
             EventKind::InputRejected(text) => self.restore_input(&text),
             EventKind::TurnEnded(turn) => return Some(self.end(&turn)),

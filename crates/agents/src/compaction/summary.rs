@@ -135,8 +135,9 @@ impl Agent {
             Progress::Sending => *attempts += 1,
             Progress::Refused => *attempts = attempts.saturating_sub(1),
             Progress::Delta(_) => {}
-            Progress::Retry { attempt, fault, delay } => {
-                self.emit(EventKind::Retry { attempt, reason: fault.to_string(), delay });
+            Progress::Retry { attempt, of, fault, delay } => {
+                let reason = fault.to_string();
+                self.emit(EventKind::Retry { attempt, of, reason, delay });
             }
         };
         model.client.ask(request, &mut on_progress).await

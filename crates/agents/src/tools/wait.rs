@@ -39,7 +39,8 @@ fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
         agents: agents.iter().map(|agent| parse_named(agent)).collect(),
         limit: Duration::from_secs(seconds),
     };
-    Ok(Call::step(Step::Wait(wait)).shown_as("Wait", &subject))
+    let call = Call::step(Step::Wait(wait)).shown_as("Wait", &subject);
+    Ok(call.shown_while_running(&format!("Waiting {subject}")))
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ fn any_visible_body() -> impl Strategy<Value = Body> {
         |((tool_call_id, name, arguments, response, extras, shown), thinking)| {
             let (thinking, thinking_ms) = thinking.unzip();
             let effects = shown.as_ref().map(|_| vec![EffectKind::Read, EffectKind::Unknown]);
-            let shown = shown.map(|(verb, subject)| CallSummary { verb, subject });
+            let shown = shown.map(|(verb, subject)| CallSummary::new(&verb, &subject));
             Body::ToolCall(ToolCall {
                 tool_call_id,
                 name,

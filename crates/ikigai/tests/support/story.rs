@@ -34,7 +34,7 @@ pub(crate) fn check_goes_on(
     let (code, stdout, stderr) = workspace.run_model(server, format, ["-c", "and now?"]);
     assert_eq!((code, stdout), (0, format!("{WELL_AGAIN}\n")), "{stderr}");
     // Nothing but calls and results.
-    assert!(stderr.lines().all(|line| line.starts_with(['→', '←'])), "{stderr}");
+    assert!(stderr.lines().all(|line| line.starts_with(['●', ' '])), "{stderr}");
     assert_stable(&server.requests());
     let log = workspace.log("0/");
     assert_whole(&log);

@@ -123,7 +123,7 @@ fn perform(stage: &mut Stage, step: Step) {
         }
         Step::Retry(reason) => {
             let delay = Duration::from_secs(1);
-            stage.emits("0/", EventKind::Retry { attempt: 1, reason, delay });
+            stage.emits("0/", EventKind::Retry { attempt: 1, of: 5, reason, delay });
         }
         Step::Done(text) => stage.answers("0/", &text),
         Step::Draw(width, height) => drop(draw(stage, width, height)),
@@ -173,7 +173,7 @@ proptest! {
         whole.streams("0/", &text);
         prop_assert_eq!(pieces.rows(), whole.rows());
         pieces.answers("0/", &text);
-        let retry = EventKind::Retry { attempt: 1, reason: String::new(), delay: Duration::ZERO };
+        let retry = EventKind::Retry { attempt: 1, of: 5, reason: String::new(), delay: Duration::ZERO };
         whole.app.pane(&agent("0/")).transcript.handle(&retry);
         whole.answers("0/", &text);
         prop_assert_eq!(pieces.rows(), whole.rows());

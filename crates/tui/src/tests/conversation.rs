@@ -28,7 +28,7 @@ fn a_turn_shows_the_message_the_call_the_result_and_the_answer() {
     stage.shows(&[
         "❯ Which TODOs are there?",
         "",
-        "● grep  pattern=\"TODO\"",
+        "● grep  TODO",
         "  │ … 1 more line",
         "  │ b:2",
         "  │ c:3",
@@ -79,9 +79,12 @@ fn a_retry_discards_the_streamed_text() {
     stage.starts("0/");
     stage.streams("0/", "half\n\nan answ");
     let delay = Duration::from_secs(3);
-    stage.emits("0/", EventKind::Retry { attempt: 1, reason: "overloaded".to_owned(), delay });
+    stage.emits(
+        "0/",
+        EventKind::Retry { attempt: 1, of: 5, reason: "overloaded".to_owned(), delay },
+    );
     stage.lacks("half");
-    stage.has("⠋ Retrying in 3s (attempt 2): overloaded · esc to interrupt");
+    stage.has("⠋ Retrying in 3s (1 of 5): overloaded · esc to interrupt");
     stage.streams("0/", "whole");
     stage.has("● whole");
 }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use ikigai_conversation::{CallSummary, DiffLine, EffectKind, FileDiff, ResultState};
-use ikigai_protocol::{CallBlock, CallEnd, CallState};
+use ikigai_conversation::{CallSummary, DiffLine, FileDiff, ResultState};
+use ikigai_protocol::{CallBlock, CallEnd, CallState, OutputPreview, render_duration};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::activity::elapsed_text;
 use crate::diff::render_diff;
 use crate::safe::{safe, safe_line};
 use crate::style::{ADDED, BOLD, BULLET, DIM, FAULT, PLAIN, REMOVED, WARNING, WORKED};
@@ -43,7 +42,7 @@ pub(super) fn render_call(call: &CallBlock, fold: Fold, width: usize) -> Vec<Lin
                 ResultState::Refused => WARNING,
                 ResultState::Failed => FAULT,
             };
-            let output = shown_output(call, end, fold);
+            let output = shown_output(end, fold);
             let (beside, below) = outcome(end, output, width);
             let mut rows = head(&call.summary, bullet, &beside, fold, width);
             if let Some(span) = below {
@@ -142,29 +141,17 @@ fn outcome(
     });
     if let Some(duration) = end.duration.filter(|duration| *duration >= NOTABLE) {
         let between = if spans.is_empty() { "" } else { " · " };
-        spans.push(Span::styled(format!("{between}{}", duration_text(duration)), DIM));
+        spans.push(Span::styled(format!("{between}{}", render_duration(duration)), DIM));
     }
     (spans, below)
 }
 
-/// `0.4s`, `14s`, `1m 05s`
-fn duration_text(duration: Duration) -> String {
-    match duration.as_secs() {
-        0..10 => format!("{:.1}s", duration.as_secs_f32()),
-        _ => elapsed_text(duration),
-    }
-}
-
 /// The output to show; empty if there is none.
-fn shown_output<'a>(call: &CallBlock, end: &'a CallEnd, fold: Fold) -> &'a str {
-    // What a call looked at is of interest to the model, what a command printed to the user, too.
-    let is_shown = match call.effects.first() {
-        None | Some(EffectKind::Command | EffectKind::Unknown | EffectKind::Host) => true,
-        Some(EffectKind::Read | EffectKind::Write | EffectKind::Database) => fold == Fold::Open,
-    };
-    match is_shown {
-        true => end.rule.as_ref().unwrap_or(&end.output),
-        false => "",
+fn shown_output(end: &CallEnd, fold: Fold) -> &str {
+    match (&end.rule, end.preview, fold) {
+        (_, OutputPreview::Nothing, Fold::Folded) => "",
+        (Some(rule), _, _) => rule,
+        (None, _, _) => &end.output,
     }
 }
 

@@ -37,7 +37,7 @@ impl Output for JsonLines {
                 print::note(&notice_line(NoticeTone::Warning, &effort_refused(label)));
                 Ok(Reader::Listening)
             }
-            EventKind::Retry { attempt, reason, delay } => {
+            EventKind::Retry { attempt, reason, delay, .. } => {
                 let delay = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
                 let fields = json!({"attempt": attempt, "reason": reason, "delay_ms": delay});
                 line("retry", agent, None, fields)

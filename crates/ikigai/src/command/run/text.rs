@@ -31,8 +31,8 @@ impl Output for PlainText {
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
         let Event { agent, kind } = event;
         match kind {
-            EventKind::Retry { attempt, reason, delay } => {
-                self.note(agent, &retry_line(*attempt, reason, *delay));
+            EventKind::Retry { attempt, of, reason, delay } => {
+                self.note(agent, &retry_line(*attempt, *of, reason, *delay));
             }
             EventKind::DatabaseUnavailable(reason) => {
                 self.note(agent, &database_unavailable(reason));

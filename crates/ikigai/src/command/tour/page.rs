@@ -116,8 +116,8 @@ impl Page {
         match &event.kind {
             EventKind::TextDelta(delta) => self.text(delta),
             EventKind::Message(message) => self.logged(&event.agent, message),
-            EventKind::Retry { attempt, reason, delay } => {
-                self.wrapped(&safe(&retry_line(*attempt, reason, *delay)), None);
+            EventKind::Retry { attempt, of, reason, delay } => {
+                self.wrapped(&safe(&retry_line(*attempt, *of, reason, *delay)), None);
             }
             EventKind::DatabaseUnavailable(reason) => {
                 self.wrapped(&safe(&database_unavailable(reason)), None);

@@ -77,8 +77,8 @@ impl<'a> Walk<'a> {
         page.say("and are removed at the end. Nothing of yours is touched.");
         page.empty_line();
         page.say(
-            "  ❯  what you say to an agent      ●  what it says: the script\n  \
-             $  what you type in a shell      →  what it does    ←  what comes of it",
+            "  ❯  what you say to an agent      ●  what it says and does: the script\n  \
+             $  what you type in a shell",
         );
     }
 
