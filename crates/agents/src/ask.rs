@@ -10,6 +10,7 @@ use tracing::{debug, info, warn};
 
 use crate::agent::Agent;
 use crate::thought::Thought;
+use crate::written_call::{WrittenCall, WrittenCalls};
 use ikigai_protocol::EventKind;
 
 /// Models usually take longer than this to answer. If one does not, there is no time to prepare.
@@ -103,6 +104,7 @@ impl Agent {
             max_output_tokens: None,
         };
         let mut arrived = Arrived::default();
+        let mut written = WrittenCalls::default();
         let mut on_progress = |progress: Progress<'_>| match progress {
             Progress::Sending => *open_attempts += 1,
             Progress::Refused => *open_attempts = open_attempts.saturating_sub(1),
@@ -114,8 +116,14 @@ impl Agent {
                 arrived.thought.get_or_insert_with(Thought::start).add(text);
                 self.emit(EventKind::ThinkingDelta(text.to_owned()));
             }
+            Progress::Delta(Delta::Call { number, name, arguments }) => {
+                if let Some(call) = written.add(number, name, arguments) {
+                    self.emit(self.progress_of(call));
+                }
+            }
             Progress::Retry { attempt, of, fault, delay } => {
                 arrived = Arrived::default();
+                written = WrittenCalls::default();
                 warn!(agent, attempt, %fault, ?delay, "asking again");
                 let reason = fault.to_string();
                 self.emit(EventKind::Retry { attempt, of, reason, delay });
@@ -138,6 +146,15 @@ impl Agent {
                 RequestOutcome::Interrupted(arrived)
             }
         }
+    }
+
+    /// How far the model is with a call. What kind of call it is, its tool knows.
+    fn progress_of(&self, call: WrittenCall) -> EventKind {
+        let WrittenCall { name, subject, lines } = call;
+        let mut tools = self.toolbox().dispatcher.tools();
+        let tool = tools.find(|tool| tool.declaration().name == name);
+        let effects = tool.map(|tool| tool.effects().to_vec()).unwrap_or_default();
+        EventKind::CallProgress { name, effects, subject, lines }
     }
 
     /// Prepares the sandbox for commands that the model may call, while it is still answering.

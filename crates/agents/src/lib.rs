@@ -67,6 +67,7 @@ mod prompt;
 mod tools;
 mod undo;
 mod wait;
+mod written_call;
 
 pub use agent::{
     CommandsAtEnd, FreeAgents, Limits, Model, Notify, TeamSetup, Toolbox, offered_tools,

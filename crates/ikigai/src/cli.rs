@@ -318,6 +318,9 @@ pub(crate) struct LogArguments {
     /// Print one canonical message per line
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print every message, also the system prompt and the usage
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) all: bool,
     /// Print new messages as they come, until interrupted
     #[arg(long, short)]
     pub(crate) follow: bool,

@@ -87,8 +87,7 @@ fn a_fork_with_a_task_works_behind_the_one_in_view() {
     for line in shown.lines() {
         assert!(!(line.contains("front") && line.contains("back")), "{shown}");
     }
-    let told = "[Notification: You have 1 unread message in your inbox]\r\n\
-        #1 from 0/0/: \"back one back two\"\r\n";
+    let told = "✉ 0/0/ → 0/   back one back two\r\n";
     assert!(shown.contains(told), "{shown}");
     let answers = ["Hello.", "front one front two front three", "I was told."];
     assert_eq!(contents(&workspace.log("0/"), "assistant"), answers);
@@ -299,7 +298,7 @@ fn a_letter_cannot_touch_the_terminal() {
     let workspace = Workspace::new();
     let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("go");
-    terminal.wait_for("[0/0/] ● ");
+    terminal.wait_for("[0/0/] ● \u{fffd}");
     sent.open();
     terminal.wait_for("● Told.\r\n0/ ❯ ");
     terminal.type_line("/mail");

@@ -327,7 +327,7 @@ fn as_text_only_the_answers_of_the_prompts_agent_are_on_standard_output() {
     ];
     assert_eq!(of_child, expected);
     assert_eq!(own.len(), 4, "{own:?}");
-    assert!(own.iter().all(|line| line.starts_with(['→', '←'])), "{own:?}");
+    assert!(own.iter().all(|line| line.starts_with(['●', ' '])), "{own:?}");
 }
 
 /// `run` goes on until its children have nothing to do any more, and then says how the prompt's turn ended.

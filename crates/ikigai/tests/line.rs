@@ -202,7 +202,7 @@ fn mail_that_comes_while_it_is_idle_wakes_the_agent() {
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
     workspace.print(["mail", "send", "0/", "wake up"]);
-    terminal.wait_for("#1 from 0/: \"wake up\"");
+    terminal.wait_for(" → 0/   wake up\r\n");
     terminal.wait_for("● I have read it.\r\n❯ ");
     terminal.type_line("/mail");
     terminal.wait_for("Inbox for agent 0/:\r\n  #1 from 0/ - \"wake up\"");
@@ -245,7 +245,7 @@ fn a_second_terminal_in_the_directory_joins_as_another_agent() {
     second.wait_for("agent 1/");
     second.type_line("/mail send 0/ are you there?");
     second.wait_for("Mail sent to agent 0/");
-    first.wait_for("#1 from 1/: \"are you there?\"");
+    first.wait_for(" → 0/   are you there?\r\n");
     for mut terminal in [first, second] {
         terminal.end_input();
         assert_eq!(terminal.finish("❯ ").0, Some(0));

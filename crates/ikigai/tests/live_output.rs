@@ -1,10 +1,11 @@
 //! What a command prints is seen while it runs, in every front end, and an interrupt keeps it.
 
-use ikigai_testkit::{ModelServer, Reply};
+use ikigai_testkit::{ModelServer, Point, Reply};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, Running};
+use crate::support::screen::Screen;
 use crate::support::story::{bash, of_type};
 use crate::support::terminal::start_talking;
 use crate::support::{Workspace, pid, success};
@@ -46,6 +47,16 @@ fn a_flood_is_passed_on_in_small_pieces_and_what_is_left_out_is_counted() {
     assert_eq!(passed, PRINTED);
     workspace.write("go", "");
     assert_eq!(run.finish().0, 0);
+}
+
+#[test]
+fn the_screen_says_which_file_is_being_written() {
+    let arguments = json!({"path": "src/ops.py", "content": "one\n".repeat(80)});
+    let call = Reply::call("c1", "file_write", arguments);
+    let server = ModelServer::start([call.stall_at(Point::Arguments)]);
+    let mut screen = Screen::alone(&server);
+    screen.says("go");
+    screen.wait_for("Writing src/ops.py · ");
 }
 
 #[test]

@@ -4,8 +4,11 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout};
 
 use ikigai_conversation::Message;
+use ikigai_testkit::{ModelServer, Reply};
 use rustix::process::{Signal, kill_process};
+use serde_json::json;
 
+use crate::support::model::Format;
 use crate::support::{Workspace, finish, pid};
 
 fn decoded(lines: &str) -> Vec<Message> {
@@ -54,12 +57,52 @@ fn no_control_character_is_raw_in_printed_json() {
 }
 
 #[test]
-fn a_log_is_shown_for_a_person() {
+fn a_log_is_a_transcript_in_the_words_of_the_screen() {
+    let server = ModelServer::start([
+        Reply::call("c1", "bash", json!({"command": "seq 7; exit 3"})),
+        Reply::call("c2", "file_write", json!({"path": "docs/a.md", "content": "one\ntwo\n"})),
+        Reply::text("Done:\n\n- one"),
+    ]);
+    let workspace = Workspace::new();
+    workspace.run_model(&server, Format::Chat, ["count\nplease"]);
+    let log = workspace.print(["log"]);
+    let is_time =
+        |part: &&str| part.ends_with('s') && part.starts_with(|c: char| c.is_ascii_digit());
+    let without_time = |line: &str| {
+        let parts: Vec<&str> = line.split(" · ").filter(|part| !is_time(part)).collect();
+        parts.join(" · ") + "\n"
+    };
+    let expected = "\
+❯ count
+please
+
+● Bash  seq 7; exit 3  ✗ exit 3
+  │ … 2 more lines
+  │ 3
+  │ 4
+  │ 5
+  │ 6
+  │ 7
+● Write  docs/a.md  +2 −0
+     1 + one
+     2 + two
+
+● Done:
+
+- one
+";
+    assert_eq!(log.lines().map(without_time).collect::<String>(), expected);
+    let all = workspace.print(["log", "--all"]);
+    assert!(all.contains(" system\n") && all.contains(" usage\n"), "{all}");
+}
+
+#[test]
+fn all_messages_of_a_log_are_shown_with_their_ids_and_times() {
     let workspace = Workspace::with_agents(1);
     workspace.open().say("0/", "one\ntwo");
     workspace.sql("UPDATE messages SET created_at = 1705314600123");
     let expected = "#1 2024-01-15T10:30:00Z user\n    one\n    two\n";
-    assert_eq!(workspace.print(["log"]), expected);
+    assert_eq!(workspace.print(["log", "--all"]), expected);
 }
 
 #[test]

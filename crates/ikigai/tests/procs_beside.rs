@@ -48,9 +48,9 @@ fn two_terminals_are_two_agents_and_each_is_woken_by_the_others_mail() {
     let second = start_talking(&workspace, &server);
     second.wait_for("agent 1/");
     first.type_line("write");
-    second.wait_for("#1 from 0/: \"ping\"");
+    second.wait_for("✉ 0/ → 1/   ping");
     second.wait_for("● Wrote pong.\r\n❯ ");
-    first.wait_for("#2 from 1/: \"pong\"");
+    first.wait_for("✉ 1/ → 0/   pong");
     first.wait_for("● Seen.\r\n❯ ");
     // Each ran its own agent, and nothing of the other's is on its screen.
     let holders = ["0/", "1/"].map(|agent| workspace.lease(agent).unwrap().pid);
@@ -82,7 +82,7 @@ fn a_run_that_joins_by_its_session_gets_its_answer_from_a_terminal() {
     let arguments = ["--session", &session, "ask"];
     let (code, events) = workspace.run_json_telling(&server, Format::Chat, arguments, told);
     assert_eq!((code, &events[0]["agent"]), (0, &json!("2/")));
-    terminal.wait_for("from 2/: \"question\"");
+    terminal.wait_for("✉ 2/ → 0/   question");
     terminal.wait_for("● Wrote reply.\r\n❯ ");
     let told = |event: &&Value| event["type"] == "tool_result" && event["name"] == "wait";
     let waited = events.iter().find(told).unwrap();
@@ -148,7 +148,7 @@ fn a_child_that_the_command_line_forks_is_started_by_the_process_that_runs_its_p
     let expected = json!({"success": true, "data": {"agent": "0/0/"}});
     assert_eq!(serde_json::from_str::<Value>(&forked).unwrap(), expected);
     // Its last words wake its parent.
-    terminal.wait_for("from 0/0/: \"Hello.\"");
+    terminal.wait_for("✉ 0/0/ → 0/   Hello.");
     terminal.wait_for("● Seen.\r\n");
     wait_for("both to be idle", || {
         workspace.states().iter().all(|(_, state)| state == "idle").then_some(())

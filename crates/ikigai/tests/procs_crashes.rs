@@ -93,7 +93,7 @@ fn the_next_terminal_takes_up_the_agent_with_its_unread_mail() {
     workspace.print(["mail", "send", "0/", "user: while you were away"]);
     let mut next = Terminal::start(talking(&workspace, &server).arg("-c"));
     next.wait_for("agent 0/");
-    next.wait_for("#1 from 0/: \"user: while you were away\"");
+    next.wait_for(" → 0/   user: while you were away");
     next.wait_for("● Hello.\r\n❯ ");
     next.end_input();
     assert_eq!(next.finish("--session").0, Some(0));

@@ -119,7 +119,8 @@ fn a_fresh_context_hides_what_was_said_from_the_model() {
     let mut screen = Screen::alone(&server);
     screen.asks("one", "● Answer to one.");
     screen.wait_until_idle();
-    screen.asks("/clear", "── a fresh context ──");
+    screen.asks("/clear", "Started a fresh context.");
+    assert!(!screen.text().contains("Answer to one"), "{}", screen.text());
     screen.asks("two", "● Answer to two.");
     assert!(!server.requests()[1].text().contains("Answer to one"));
 }
@@ -195,7 +196,7 @@ fn commands_that_tell_do_so() {
     screen.asks("/sessions", "'ikigai --session ID' continues one");
     screen.asks("/config", "history_size = 10000");
     screen.asks("/mode read", "Switched to mode read");
-    screen.asks("/clear", "── a fresh context ──");
+    screen.asks("/clear", "Started a fresh context.");
     screen.asks("/tools", "file_read   ");
 }
 

@@ -300,7 +300,7 @@ fn the_tour_leads_through_tools_a_fork_mail_and_a_question() {
     screen.types("\r");
     screen.wait_for("❯ fork a child that tries it with other numbers");
     screen.types("\r");
-    screen.wait_for("from 0/0/: \"Right also for 1 and for 100\"");
+    screen.wait_for("   Right also for 1 and for 100");
     screen.wait_for("❯ let git run the test before every commit");
     screen.types("\r");
     screen.answers("y");

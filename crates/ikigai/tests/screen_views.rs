@@ -7,7 +7,8 @@ use ikigai_testkit::{AgentScripts, ModelServer, Reply};
 use serde_json::json;
 
 use crate::support::Workspace;
-use crate::support::screen::{ALT_DOWN, ALT_UP, Screen, assert_intact, command, still};
+use crate::support::picture::{Theme, picture};
+use crate::support::screen::{ALT_DOWN, CONTROL_UP, Screen, assert_intact, command, still};
 
 #[test]
 fn the_main_views() {
@@ -57,7 +58,7 @@ fn the_main_views() {
         snapshot(&screen, &format!("question_{width}x{height}"));
         screen.answers("y");
         screen.wait_for("● Counted.");
-        screen.types(ALT_UP);
+        screen.types(CONTROL_UP);
         screen.wait_for("[0/]");
         assert_eq!(screen.leave().code, Some(0));
     }
@@ -73,9 +74,20 @@ fn snapshot(screen: &Screen, name: &str) {
         assert!(status.starts_with("openai/scripted · work ("), "{shown}");
         *status = "openai/scripted · work (…".to_owned();
     }
+    draw(screen, name);
     insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
         insta::assert_snapshot!(name, rows.join("\n"));
     });
+}
+
+/// Draws the view for `docs/picture`, which wants it.
+fn draw(screen: &Screen, name: &str) {
+    let Some(folder) = std::env::var_os("IKIGAI_PICTURES") else { return };
+    for theme in Theme::BOTH {
+        let svg = picture(screen.terminal().screen(), theme);
+        let file = format!("{name}_{}.svg", theme.name());
+        fs::write(Path::new(&folder).join(file), svg).unwrap();
+    }
 }
 
 #[test]
@@ -99,9 +111,9 @@ fn every_size_works_with_colours_and_without() {
     }
 }
 
-/// The scene of `docs/picture`, which prints the picture.
+/// The scene of the picture in the README.
 #[test]
-fn the_picture_of_the_readme_is_what_two_terminals_show() {
+fn two_terminals_whose_agents_exchange_mail() {
     let fix = json!({"path": "sum.sh", "old_string": "i < $1", "new_string": "i <= $1"});
     let thanks = "Right, thank you: the loop ended one too early. Fixed.";
     let done = "Done: the loop in `sum.sh` is **fixed**.";
@@ -133,14 +145,51 @@ fn the_picture_of_the_readme_is_what_two_terminals_show() {
     // The mailboxes are counted in their own time.
     one.wait_until_gone("[mail:1]");
     two.wait_until_gone("[mail:1]");
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(readme).unwrap();
-    let (_, rest) = readme.split_once("```text\n").unwrap();
-    let (picture, _) = rest.split_once("```").unwrap();
-    let shown = [one.text(), two.text()].join("\n");
-    // The last line hangs on the machine.
-    for line in picture.lines().filter(|line| !line.starts_with("openai/scripted")) {
-        assert!(shown.lines().any(|row| still(row) == still(line)), "{line}\n{shown}");
-    }
+    snapshot(&one, "two_terminals_one");
+    snapshot(&two, "two_terminals_two");
     assert_eq!((one.leave().code, two.leave().code), (Some(0), Some(0)));
+}
+
+/// Every kind of block, with what it looks like without colours too.
+#[test]
+fn the_blocks_of_a_conversation() {
+    const PARSER: &str = "class Parser:\n    def expr(self):\n        value = self.term()\n        \
+        while self.peek() in \"+-\":\n            rhs = self.term()\n            value = value + rhs\n        \
+        return value\n";
+    const ANSWER: &str = "# Fixed\n\nThe loop ignored the **sign**.\n\n## What changed\n\n\
+        1. `expr` looks at the operator\n2. one test for it\n\n### Code\n\n```python\n\
+        value = value + rhs if operator == \"+\" else value - rhs\n```\n\n> A quote of the [docs](https://example.org).\n\n\
+        | case | before | after |\n|---|---:|---:|\n| 1+2-3 | 6 | 0 |\n";
+    for (width, height, no_color) in [(80, 24, ""), (40, 10, ""), (200, 60, ""), (80, 24, "1")] {
+        let test = "echo 'ok 1'; echo 'ok 2'; seq 3; echo 'FAIL 1+2-3 = 6, want 0'; exit 1";
+        let edit = json!({
+            "path": "src/parser.py",
+            "old_string": "            value = value + rhs\n",
+            "new_string": "            if operator == \"+\":\n                value = value + rhs\n",
+        });
+        let server = ModelServer::start([
+            Reply::text_and_calls(
+                "I'll run the tests first.",
+                [("c1", "bash", json!({"command": test}))],
+            ),
+            Reply::call("c2", "grep", json!({"pattern": "def (expr|term)"})),
+            Reply::call("c3", "file_read", json!({"path": "src/parser.py"})),
+            Reply::call("c4", "file_edit", edit),
+            Reply::text("Done."),
+            Reply::text(ANSWER),
+        ]);
+        let workspace = Workspace::new();
+        workspace.write("src/parser.py", PARSER);
+        let mut command = command(&workspace, &server);
+        let mut screen = Screen::start(command.env("NO_COLOR", no_color), width, height);
+        let suffix = if no_color.is_empty() { "" } else { "_no_color" };
+        screen.says("fix the failing test");
+        screen.wait_for("● Done.");
+        screen.wait_until_idle();
+        snapshot(&screen, &format!("calls_{width}x{height}{suffix}"));
+        screen.asks("what was it?", " │ before");
+        screen.wait_until_idle();
+        snapshot(&screen, &format!("answer_{width}x{height}{suffix}"));
+        assert_eq!(screen.leave().code, Some(0));
+    }
 }

@@ -80,7 +80,7 @@ fn two_machines_with_folders_of_their_own_write_to_each_other_in_one_session() {
     let (code, stdout, stderr) = ended(&mut on_machine("two", &there, &command));
     let told = "ikigai: agent 0/ is run by another process, so you talk to agent 1/\n";
     assert_eq!((code, &*stderr), (0, told), "{stdout}");
-    terminal.wait_for("from 1/: \"question\"");
+    terminal.wait_for("   question");
     let waited = crate::support::model::events(&stdout)
         .into_iter()
         .find(|event| event["type"] == "tool_result" && event["name"] == "wait")

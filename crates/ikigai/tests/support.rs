@@ -1,6 +1,7 @@
 //! A folder of its own for every test, and the program run in it.
 
 pub(crate) mod model;
+pub(crate) mod picture;
 pub(crate) mod processes;
 pub(crate) mod sandboxed;
 pub(crate) mod scene;

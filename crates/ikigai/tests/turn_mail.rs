@@ -157,8 +157,7 @@ fn the_answers_of_all_turns_are_on_standard_output() {
     let workspace = Workspace::new();
     let (code, stdout, stderr) = workspace.run_model(&server, Format::Chat, ["go"]);
     assert_eq!((code, &*stdout), (0, "first\nsecond\n"));
-    let told = format!("● Mail  to 0/: x\n  sent #1 to 0/\n{ONE}\n#1 from 0/: \"x\"\n");
-    assert_eq!(stderr, told);
+    assert_eq!(stderr, "● Mail  to 0/: x\n  sent #1 to 0/\n✉ 0/ → 0/   x\n");
 }
 
 /// The counter ends what two agents, or one with itself, would go on with for ever.

@@ -103,7 +103,9 @@ impl LineMode {
             Ok(SlashCommand::Exit) => return Entered::Leave,
             Ok(SlashCommand::Session(command)) => return Entered::Execute(self.request(command)),
             Ok(SlashCommand::Help) => self.respond(&help()),
-            Ok(SlashCommand::Copy) => self.respond_error("/copy needs the full screen"),
+            Ok(SlashCommand::Copy(_)) => self.respond_error("/copy needs the full screen"),
+            // It is plain text already.
+            Ok(SlashCommand::Raw) => self.respond_error("/raw needs the full screen"),
             Err(error) => self.respond_error(&error.to_string()),
         }
         Entered::Nothing

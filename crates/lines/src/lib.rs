@@ -52,6 +52,5 @@ pub use entered::Entered;
 pub use input::{Input, read_lines};
 pub use line_mode::{LineMode, LineStyles, Setup};
 pub use text::{
-    LineStyle, call_line, change_lines, database_unavailable, end_line, notice_line, prefix_lines,
-    retry_line,
+    LineStyle, call_line, change_lines, database_unavailable, end_line, prefix_lines, retry_line,
 };

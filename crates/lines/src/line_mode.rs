@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ikigai_conversation::{AgentId, Body, Message, Mode};
 use ikigai_protocol::{
     ApprovalRequest, Block, BlockChange, BlockContent, CallChange, Event, EventKind, StartReason,
-    TranscriptReducer, TurnEnd, safe,
+    TranscriptReducer, TurnEnd, render_notice, safe,
 };
 
 use crate::live::LiveLines;
@@ -210,6 +210,7 @@ impl LineMode {
             | EventKind::CommandOutput { .. }
             | EventKind::CommandEnded { .. }
             | EventKind::CommandLost { .. } => {}
+            EventKind::CallProgress { .. } => {}
             EventKind::ToolOutput { delta, skipped, .. } => self.print_live(agent, delta, *skipped),
             EventKind::MailHeld
             | EventKind::Warning(_)
@@ -297,12 +298,13 @@ impl LineMode {
                 BlockChange::Added(Block {
                     content: BlockContent::Notice { tone, text }, ..
                 }) => {
-                    self.note(agent, &text::notice_line(*tone, text));
+                    self.note(agent, &render_notice(*tone, text));
                 }
                 BlockChange::Added(_) | BlockChange::Call { .. } => self.lines(agent, change),
                 BlockChange::Logged { .. } | BlockChange::Removed(_) => {}
                 BlockChange::Thought { .. } => {}
                 BlockChange::Hidden(_) | BlockChange::HiddenAfter(_) => {}
+                BlockChange::Cleared => {}
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a running command prints, line by line.
 
-use crate::text::{output_lines, output_preview};
+use ikigai_protocol::{output_line, output_preview};
 
 /// The output of the running command that was shown.
 #[derive(Debug, Default)]
@@ -33,12 +33,16 @@ impl LiveLines {
         output_preview(&complete)
     }
 
+    /// Whether anything was shown.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.passed > 0
+    }
+
     /// The lines to show at the end of the command, whose output is this.
     pub(crate) fn rest(&self, output: &str) -> Vec<String> {
-        match self.passed {
-            0 => output_preview(output),
-            _ if self.has_gap => output_preview(output),
-            passed => output_lines(&output.lines().skip(passed).collect::<Vec<_>>(), 0),
+        match self.has_gap {
+            true => output_preview(output),
+            false => output.lines().skip(self.passed).map(output_line).collect(),
         }
     }
 }

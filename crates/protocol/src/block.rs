@@ -7,6 +7,8 @@ use ikigai_conversation::{
     ToolCallId, ToolResult,
 };
 
+use crate::mail_card::MailCard;
+
 /// The ID of a block. It never changes, and later blocks of a conversation have higher ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub(crate) i64);
@@ -49,7 +51,9 @@ pub enum BlockContent {
     },
     /// A call with its result.
     Call(Box<CallBlock>),
-    /// The announcement of mail.
+    /// Mail that the agent is notified of.
+    Mail(Vec<MailCard>),
+    /// Any other notification.
     Notification(String),
     /// An event or a remark.
     Notice {
@@ -252,6 +256,8 @@ pub enum BlockChange {
     Hidden(BlockId),
     /// Nor are the blocks after this message.
     HiddenAfter(MessageId),
+    /// The user cleared the conversation: the blocks so far are not shown any more.
+    Cleared,
 }
 
 /// A change of a thought.
@@ -334,6 +340,7 @@ pub(crate) fn apply(blocks: &mut Vec<Block>, change: BlockChange) {
                 blocks[at].visibility = Visibility::Hidden;
             }
         }
+        BlockChange::Cleared => blocks.clear(),
         BlockChange::HiddenAfter(message) => {
             let after = |block: &&mut Block| block.message.is_none_or(|id| id > message);
             let hidden = blocks.iter_mut().rev().take_while(after);

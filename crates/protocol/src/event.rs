@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, CommandId, Message, Summary, ToolCall, ToolCallId};
+use ikigai_conversation::{AgentId, CommandId, EffectKind, Message, Summary, ToolCall, ToolCallId};
 use serde::Serialize;
 
 use crate::approval::ApprovalRequest;
@@ -34,6 +34,18 @@ pub enum EventKind {
     TextDelta(String),
     /// A piece of what the model thinks before it answers. The log keeps it with the response.
     ThinkingDelta(String),
+    /// The model writes the arguments of a call, which may come to nothing. At most ten times a
+    /// second.
+    CallProgress {
+        /// The tool.
+        name: String,
+        /// The kinds of effects that it can have.
+        effects: Vec<EffectKind>,
+        /// What the call is about, once known.
+        subject: Option<String>,
+        /// The lines of text so far.
+        lines: u64,
+    },
     /// The model, named by its label, refused the effort, and is used without it from now on.
     EffortRefused(String),
     /// The request is repeated, which voids the text since the last tool result, retry or start.

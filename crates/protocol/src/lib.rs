@@ -14,6 +14,7 @@
 //! | [`Reply`], [`CommandError`] | the outcome of a command | `reply.rs`, `agents.rs`, `undo.rs`, `usage.rs`, `error.rs` |
 //! | [`render_reply`] | a reply as text | `render.rs` |
 //! | [`TranscriptReducer`], [`Block`] | events and logs as the blocks that front ends show | `transcript.rs`, `block.rs` |
+//! | [`PlainText`], [`PlainLog`] | blocks and logs as plain text | `plain.rs` |
 //!
 //! # Invariants
 //!
@@ -51,7 +52,9 @@ mod money;
 mod render;
 
 mod block;
+mod mail_card;
 mod notice;
+mod plain;
 mod safe;
 mod transcript;
 
@@ -67,9 +70,13 @@ pub use error::{CommandError, Nothing};
 pub use event::{
     Compaction, CompactionMethod, Event, EventKind, EventSink, StartReason, StopReason, TurnEnd,
 };
+pub use mail_card::MailCard;
 pub use model_summary::{ModelPrices, ModelSummary, did_you_mean, render_models};
 pub use money::{dollars, render_dollars, render_exact_dollars};
 pub use notice::{MAIL_HELD, effort_refused, input_rejected};
+pub use plain::{
+    PlainLog, PlainText, output_line, output_preview, render_below, render_notice, render_outcome,
+};
 pub use render::{
     render_agent, render_compaction, render_context_use, render_redo, render_reply, render_session,
     render_short_count, render_thought, render_tokens, render_tools, render_undo,
@@ -79,7 +86,7 @@ pub use reply::{
     Reply, SessionSummary, TokenCount, ToolSummary,
 };
 pub use safe::{safe, safe_json};
-pub use slash::{SLASH_COMMANDS, SlashCommand, is_slash_command};
+pub use slash::{Copied, SLASH_COMMANDS, SlashCommand, is_slash_command};
 pub use transcript::{Recalled, TranscriptReducer};
 pub use undo::{FileOutcome, LeftReason, UndoReport};
 pub use usage::{UsageBy, UsageRow, UsageTable, render_count, render_usage};

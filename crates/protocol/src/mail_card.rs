@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn any_other_notification_has_no_cards() {
-        for text in ["[Notification: file changed]", "[Notification: x]\nmore", "#1 from 1/: \"x\""] {
+        for text in ["[Notification: file changed]", "[Notification: x]\nmore", "#1 from 1/: \"x\""]
+        {
             assert_eq!(mail_cards(&AgentId::top_level(0), text), None, "{text}");
         }
     }

@@ -1,11 +1,16 @@
 //! A conversation as plain text: what `ikigai log` prints, and what is shown for native selection.
 //! Nothing is wrapped, so that copied text is as it was.
 
-use ikigai_conversation::{DiffLine, FileDiff, ResultState};
+use ikigai_conversation::{DiffLine, FileDiff, Message, ResultState};
 
-use crate::block::{Block, BlockContent, CallBlock, CallEnd, CallState, NoticeTone, OutputPreview};
+use crate::block::{
+    Block, BlockChange, BlockContent, BlockId, CallBlock, CallChange, CallEnd, CallState,
+    NoticeTone, OutputPreview,
+};
 use crate::elapsed::render_duration;
+use crate::mail_card::MailCard;
 use crate::render::render_thought;
+use crate::transcript::TranscriptReducer;
 
 /// How many lines of output are shown below a call.
 const OUTPUT_LINES: usize = 5;
@@ -14,22 +19,87 @@ const DIFF_LINES: usize = 20;
 /// Shorter durations are of no interest.
 const NOTABLE_MILLIS: u128 = 100;
 
-/// The blocks as text, with an empty line between those that are not calls. The text may contain
-/// control characters of models and files: the front end has to escape them.
-pub fn render_transcript<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> String {
-    let mut text = String::new();
-    let mut before = None;
-    for block in blocks {
-        let Some(lines) = render_block(&block.content) else { continue };
-        let is_joined = before.is_some_and(is_small) && is_small(&block.content);
-        if before.is_some() && !is_joined {
-            text.push('\n');
+/// A conversation as text, block by block, with an empty line between those that are not calls.
+#[derive(Debug, Default)]
+pub struct PlainText {
+    text: String,
+    /// Whether the last block stands beside others like it without an empty line.
+    is_after_small: Option<bool>,
+}
+
+impl PlainText {
+    /// Adds a block.
+    pub fn push(&mut self, content: &BlockContent) {
+        let Some(lines) = render_block(content) else { return };
+        let is_small = is_small(content);
+        if self.is_after_small.is_some_and(|before| !(before && is_small)) {
+            self.text.push('\n');
         }
-        text.push_str(lines.trim_end());
-        text.push('\n');
-        before = Some(&block.content);
+        self.text.push_str(lines.trim_end());
+        self.text.push('\n');
+        self.is_after_small = Some(is_small);
     }
-    text
+
+    /// Takes the text so far. It may contain control characters of models and files: the front end
+    /// has to escape them.
+    pub fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// The messages of a log as text. A call is added with its result.
+#[derive(Debug, Default)]
+pub struct PlainLog {
+    reducer: TranscriptReducer,
+    text: PlainText,
+    /// The calls without a result.
+    open: Vec<(BlockId, CallBlock)>,
+}
+
+impl PlainLog {
+    /// Adds a message.
+    pub fn push(&mut self, message: &Message) {
+        for change in self.reducer.message(message) {
+            match change {
+                BlockChange::Added(Block { id, content: BlockContent::Call(call), .. })
+                    if !matches!(call.state, CallState::Ended(_)) =>
+                {
+                    self.open.push((id, *call));
+                }
+                BlockChange::Added(block) => self.text.push(&block.content),
+                BlockChange::Call { block, change } => self.change_call(block, change),
+                BlockChange::Cleared => {
+                    self.text.push(&BlockContent::Divider("cleared".to_owned()));
+                }
+                // The log keeps what a rewind hides, and nothing streams.
+                BlockChange::Extended { .. } | BlockChange::Logged { .. } => {}
+                BlockChange::Thought { .. } | BlockChange::Removed(_) => {}
+                BlockChange::Hidden(_) | BlockChange::HiddenAfter(_) => {}
+            }
+        }
+    }
+
+    fn change_call(&mut self, block: BlockId, change: CallChange) {
+        let Some(at) = self.open.iter().position(|(id, _)| *id == block) else { return };
+        self.open[at].1.apply(change);
+        if matches!(self.open[at].1.state, CallState::Ended(_)) {
+            let (_, call) = self.open.remove(at);
+            self.text.push(&BlockContent::Call(Box::new(call)));
+        }
+    }
+
+    /// Takes the text so far.
+    pub fn take(&mut self) -> String {
+        self.text.take()
+    }
+
+    /// Adds the calls that have no result yet, and takes the text.
+    pub fn finish(mut self) -> String {
+        for (_, call) in std::mem::take(&mut self.open) {
+            self.text.push(&BlockContent::Call(Box::new(call)));
+        }
+        self.text.take()
+    }
 }
 
 /// Whether a block stands beside others like it without an empty line.
@@ -38,17 +108,18 @@ fn is_small(content: &BlockContent) -> bool {
 }
 
 /// A block as text; `None` if there is nothing to show.
-pub fn render_block(content: &BlockContent) -> Option<String> {
+fn render_block(content: &BlockContent) -> Option<String> {
     Some(match content {
         BlockContent::Said(text) | BlockContent::Typed(text) => hanging("❯ ", text),
         BlockContent::Answer(text) => hanging("● ", text),
         BlockContent::Thought { duration, .. } => format!("✻ {}", render_thought((*duration)?)),
         BlockContent::Call(call) => render_call(call),
         BlockContent::Mail(cards) => {
-            let cards: Vec<String> = cards.iter().map(|card| card.line()).collect();
+            let cards: Vec<String> = cards.iter().map(MailCard::line).collect();
             cards.join("\n")
         }
         BlockContent::Notice { tone, text } => render_notice(*tone, text),
+        BlockContent::Summary { title, .. } => title.clone(),
         BlockContent::Divider(text) => format!("── {text} ──"),
         BlockContent::Notification(text)
         | BlockContent::Reply(text)
@@ -77,8 +148,8 @@ fn render_call(call: &CallBlock) -> String {
         CallState::Running | CallState::Asking => head,
         CallState::Unfinished => format!("{head}  not finished"),
         CallState::Ended(end) => {
-            let outcome = [render_outcome(end)].into_iter().chain(render_time(end));
-            let outcome = outcome.collect::<Vec<_>>().join(" · ");
+            let outcome = [Some(render_outcome(end)), render_time(end)];
+            let outcome = outcome.into_iter().flatten().collect::<Vec<_>>().join(" · ");
             let below = render_below(end);
             let lines = [format!("{head}  {outcome}")].into_iter().chain(below);
             lines.collect::<Vec<_>>().join("\n")
@@ -165,7 +236,6 @@ mod tests {
     use ikigai_conversation::{CallSummary, Hunk, ToolCallId};
 
     use super::*;
-    use crate::block::{BlockId, Visibility};
 
     fn call(verb: &str, subject: &str, end: CallEnd) -> BlockContent {
         BlockContent::Call(Box::new(CallBlock {
@@ -198,11 +268,8 @@ mod tests {
             call("Read", "a.py", ended("error: File not found: a.py", ResultState::Failed, "")),
             BlockContent::Answer("Done:\n\n- one\n".to_owned()),
         ];
-        let block = |(id, content)| {
-            let (message, visibility) = (None, Visibility::Visible);
-            Block { id: BlockId(id), message, visibility, content }
-        };
-        let blocks: Vec<Block> = (0..).zip(contents).map(block).collect();
+        let mut text = PlainText::default();
+        contents.iter().for_each(|content| text.push(content));
         let expected = "\
 ❯ fix the test
 please
@@ -222,7 +289,7 @@ please
 
 - one
 ";
-        assert_eq!(render_transcript(&blocks), expected);
+        assert_eq!(text.take(), expected);
     }
 
     #[test]

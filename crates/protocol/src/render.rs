@@ -202,7 +202,8 @@ pub fn render_agent(agent: &AgentSummary) -> String {
 /// The tokens used, unless there are none.
 pub fn render_tokens(tokens: TokenCount) -> Option<String> {
     let TokenCount { input, output } = tokens;
-    (input + output > 0).then(|| format!("({input} tokens in, {output} out)"))
+    let (shown_in, shown_out) = (render_short_count(input), render_short_count(output));
+    (input + output > 0).then(|| format!("({shown_in} tokens in, {shown_out} out)"))
 }
 
 /// How room was made: `Context compacted: 171k → 24k tokens (summary, 6 s)`
@@ -320,6 +321,13 @@ mod tests {
         let (method, elapsed) = (CompactionMethod::Trim, Duration::from_millis(1));
         let line = render_compaction(&Compaction { method, before: 6_512, after: 900, elapsed });
         assert_eq!(line, "Context compacted: 6.5k → 900 tokens (trim)");
+    }
+
+    #[test]
+    fn totals_are_short() {
+        let tokens = |input, output| render_tokens(TokenCount { input, output });
+        assert_eq!(tokens(405_900, 1_230).as_deref(), Some("(405k tokens in, 1.2k out)"));
+        assert_eq!(tokens(0, 0), None);
     }
 
     #[test]

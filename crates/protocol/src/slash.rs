@@ -13,10 +13,21 @@ pub enum SlashCommand {
     Session(Command),
     /// Show the help. The front end handles this command and the following ones.
     Help,
-    /// Copy the last answer.
-    Copy,
+    /// Copy something to the clipboard.
+    Copy(Copied),
+    /// Show the conversation as plain text.
+    Raw,
     /// Exit.
     Exit,
+}
+
+/// What is copied to the clipboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copied {
+    /// The last answer.
+    Answer,
+    /// The last code block of it.
+    Code,
 }
 
 /// Every slash command and its line of help, in the order of the help.
@@ -49,7 +60,8 @@ pub const SLASH_COMMANDS: &[(&str, &str)] = &[
     ("undo", "Undo file changes from your last message"),
     ("redo", "Redo what the last /undo undid"),
     ("usage", "Show the tokens used and their cost; also /usage agent, /usage day"),
-    ("copy", "Copy the last answer to the clipboard"),
+    ("copy", "Copy the last answer to the clipboard; /copy code copies its last code block"),
+    ("raw", "Show the conversation as plain text, to select and search"),
     ("config", "Show the settings in force"),
     ("exit", "Leave; 'ikigai -c' continues the session"),
 ];
@@ -71,7 +83,8 @@ impl SlashCommand {
         };
         Ok(SlashCommand::Session(match full_name(name)? {
             "help" => return Ok(SlashCommand::Help),
-            "copy" => return Ok(SlashCommand::Copy),
+            "copy" => return parse_copy(rest).map(SlashCommand::Copy),
+            "raw" => return Ok(SlashCommand::Raw),
             "exit" | "quit" => return Ok(SlashCommand::Exit),
             "clear" => Command::Clear,
             "compact" => Command::Compact { focus: optional() },
@@ -114,6 +127,14 @@ impl SlashCommand {
 pub fn is_slash_command(line: &str) -> bool {
     let first = line.strip_prefix('/').map(|rest| rest.split_whitespace().next().unwrap_or(""));
     first.is_some_and(|word| !word.contains('/'))
+}
+
+fn parse_copy(rest: &str) -> Result<Copied, CommandError> {
+    match rest {
+        "" => Ok(Copied::Answer),
+        "code" => Ok(Copied::Code),
+        _ => Err(usage_error("/copy, or /copy code")),
+    }
 }
 
 fn parse_mode(word: &str) -> Result<Mode, CommandError> {

@@ -14,6 +14,7 @@ use crate::block::{
     OutputPreview, ThoughtChange, Visibility, apply,
 };
 use crate::event::{Compaction, CompactionMethod, EventKind, StartReason, StopReason, TurnEnd};
+use crate::mail_card::mail_cards;
 use crate::notice::{MAIL_HELD, effort_refused, input_rejected, turn_end_notice};
 use crate::render::render_compaction;
 
@@ -104,6 +105,7 @@ impl TranscriptReducer {
             }
             // Front ends show these only while they last.
             EventKind::DatabaseUnavailable(_)
+            | EventKind::CallProgress { .. }
             | EventKind::ContextUsed { .. }
             | EventKind::ReadsStarted(_)
             | EventKind::CommandStarted { .. }
@@ -137,7 +139,10 @@ impl TranscriptReducer {
             }
             Body::ToolResult(result) => self.close_call(message, result),
             Body::Approval(approval) => self.answer_call(message, approval),
-            Body::Notification(_) => one(self, BlockContent::Notification(content.to_owned())),
+            Body::Notification(_) => match mail_cards(&message.agent, content) {
+                Some(cards) => one(self, BlockContent::Mail(cards)),
+                None => one(self, BlockContent::Notification(content.to_owned())),
+            },
             Body::Summary(summary) => {
                 let title = render_compaction(&Compaction::by_summary(summary));
                 one(self, BlockContent::Summary { title, text: content.to_owned() })
@@ -153,7 +158,7 @@ impl TranscriptReducer {
                 let hidden = BlockChange::HiddenAfter(rewind.to);
                 std::iter::once(hidden).chain(divider(self, text)).collect()
             }
-            Body::Clear => divider(self, "a fresh context".to_owned()),
+            Body::Clear => vec![BlockChange::Cleared],
             Body::Kill(kill) => {
                 let killed: Vec<String> = kill.killed.iter().map(ToString::to_string).collect();
                 let text = format!("killed: {}", killed.join(", "));
@@ -231,6 +236,7 @@ impl TranscriptReducer {
             let late = match &message.body {
                 Body::Approval(approval) => earlier.answer_call(message, approval),
                 Body::Rewind(rewind) => vec![BlockChange::HiddenAfter(rewind.to)],
+                Body::Clear => vec![BlockChange::Cleared],
                 Body::ToolResult(result) => match self.take_orphan(&result.tool_call_id) {
                     Some(orphan) if earlier.is_open(&result.tool_call_id) => {
                         changes.push(BlockChange::Removed(orphan));

@@ -37,12 +37,21 @@ pub enum Delta<'a> {
     /// What the model thinks before it answers, as far as the provider shows it. It is not part of
     /// the answer.
     Thinking(&'a str),
+    /// Arguments of a call. The call is not complete, and may come to nothing.
+    Call {
+        /// Which call of the response.
+        number: usize,
+        /// The tool's name, as far as known.
+        name: &'a str,
+        /// The piece.
+        arguments: &'a str,
+    },
 }
 
 /// Decodes one response as it arrives.
 pub trait Decode: Send {
-    /// Handles the next event of a stream. `on_delta` receives its text and
-    /// thinking.
+    /// Handles the next event of a stream. `on_delta` receives its text,
+    /// thinking and arguments.
     ///
     /// # Errors
     /// If the server reports an error in the stream, or the event is malformed.

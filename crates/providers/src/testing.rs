@@ -108,7 +108,7 @@ pub(crate) fn received(
 fn add_text(text: &mut String, delta: Delta<'_>) {
     match delta {
         Delta::Text(piece) => text.push_str(piece),
-        Delta::Thinking(_) => {}
+        Delta::Thinking(_) | Delta::Call { .. } => {}
     }
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn thought(provider: &dyn Provider, events: &[&str]) -> String {
     let mut thinking = String::new();
     for data in events {
         let mut on_delta = |delta: Delta<'_>| match delta {
-            Delta::Text(_) => {}
+            Delta::Text(_) | Delta::Call { .. } => {}
             Delta::Thinking(piece) => thinking.push_str(piece),
         };
         decoder.event(None, data, &mut on_delta).unwrap();

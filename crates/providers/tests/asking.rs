@@ -59,6 +59,7 @@ impl Said {
                 Some(Said::Retry { attempt, fault: fault.clone(), delay })
             }
             Progress::Sending | Progress::Refused => None,
+            Progress::Delta(Delta::Call { .. }) => None,
         }
     }
 }

@@ -64,6 +64,7 @@ impl Recorded {
         let mut on_delta = |delta: Delta<'_>| match delta {
             Delta::Text(piece) => text.push_str(piece),
             Delta::Thinking(piece) => thinking.push_str(piece),
+            Delta::Call { .. } => {}
         };
         if self.is_stream {
             let mut on_event = |event: ikigai_providers::SseEvent<'_>| {

@@ -43,6 +43,8 @@ pub(crate) enum Phase {
         bytes: usize,
     },
     Answering,
+    /// It writes the arguments of a call.
+    Writing(String),
     /// Calls run.
     Calls,
     Asking,
@@ -81,6 +83,7 @@ impl Activity {
                     Phase::Waiting
                     | Phase::Thinking { .. }
                     | Phase::Answering
+                    | Phase::Writing(_)
                     | Phase::Retry { .. }
                     | Phase::Database(_),
                 ..
@@ -182,6 +185,7 @@ impl Activity {
                 vec![row("Thinking".to_owned(), DIM, &hint)]
             }
             Phase::Answering => vec![working("Answering".to_owned(), DIM)],
+            Phase::Writing(text) => vec![working(text.clone(), DIM)],
             // The question shows the keys for the answer.
             Phase::Asking => {
                 let text = "Waiting for your answer".to_owned();

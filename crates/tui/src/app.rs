@@ -100,6 +100,8 @@ pub(crate) enum Action {
     /// Draw the user's attention.
     Ring(String),
     Copy(String),
+    /// Show this text on the normal screen until a key is pressed.
+    ShowPlain(String),
     Redraw,
     Suspend,
     Leave,

@@ -114,6 +114,9 @@ fn output_bytes(update: &Update) -> usize {
         EventKind::ToolOutput { delta, .. } | EventKind::CommandOutput { delta, .. } => delta.len(),
         EventKind::CommandStarted { .. } | EventKind::CommandEnded { .. } => 0,
         EventKind::CommandLost { .. } => 0,
+        EventKind::CallProgress { name, subject, .. } => {
+            name.len() + subject.as_ref().map_or(0, String::len)
+        }
         EventKind::Message(Message { content, body, .. }) => match body {
             Body::Assistant(_) => content.len(),
             Body::ToolCall(call) => content.len() + call.arguments.len(),

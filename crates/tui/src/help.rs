@@ -21,9 +21,10 @@ const KEYS: &[(&str, &str)] = &[
     ("Ctrl+G", "edit the input in $EDITOR"),
     ("PgUp, PgDn, wheel", "scroll"),
     ("Ctrl+Home, Ctrl+End", "scroll to the top, to the end"),
-    ("Ctrl+O", "unfold results"),
+    ("Ctrl+O", "unfold all blocks on the screen"),
+    ("Alt+Up, Alt+Down", "select a block, if the input is empty; Enter unfolds it"),
     ("Ctrl+T", "show the team"),
-    ("Alt+arrows", "go to the parent, the child, the agents beside"),
+    ("Alt+Left, Alt+Right", "go to the previous, the next agent"),
     ("Ctrl+L, Ctrl+Z", "redraw the screen, suspend"),
     ("?", "show this table, if the input is empty"),
 ];

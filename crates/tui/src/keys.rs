@@ -15,6 +15,7 @@ use crate::pane::Pane;
 use crate::question::Stage;
 use crate::team::Step;
 use crate::team_list::TeamView;
+use crate::transcript::Direction;
 use crate::typed::Typed;
 use crate::update::Effect;
 pub(crate) use question::{QuestionInView, Typing};
@@ -43,6 +44,10 @@ impl App {
     }
 
     fn press_key(&mut self, key: KeyEvent) {
+        let keeps = matches!(key.code, KeyCode::Enter | KeyCode::Up | KeyCode::Down);
+        if !keeps && self.pane_in_view().transcript.deselect() && key.code == KeyCode::Esc {
+            return;
+        }
         let was_leaving = std::mem::take(&mut self.leaving);
         match std::mem::replace(&mut self.popup, Popup::None) {
             Popup::Team(view) => return self.press_in_team(view, key),
@@ -103,6 +108,8 @@ impl App {
                 self.pane_in_view().transcript.scroll_to_top(window);
             }
             (KeyCode::End, CONTROL) => self.pane_in_view().transcript.scroll_to_end(),
+            (KeyCode::Up, ALT) if is_empty && self.select_block(Direction::Up) => {}
+            (KeyCode::Down, ALT) if is_empty && self.select_block(Direction::Down) => {}
             (code, modifiers) if modifiers == ALT || modifiers == CONTROL && is_empty => {
                 match step(code) {
                     Some(step) => self.step(step),
@@ -130,6 +137,13 @@ impl App {
             _ => edit(&mut self.pane_in_view().draft, key),
         }
         self.history.reset();
+    }
+
+    /// Selects a block of the conversation, which Enter unfolds. Returns whether there is one in this
+    /// direction.
+    fn select_block(&mut self, direction: Direction) -> bool {
+        let window = self.window();
+        self.pane_in_view().transcript.select(direction, window)
     }
 
     fn interrupt(&mut self) {

@@ -4,11 +4,12 @@ mod inline;
 mod table;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
 use crate::highlight::highlight;
 use crate::safe::safe;
-use crate::style::{BOLD, CODE, DIM, HEADING, PLAIN};
+use crate::style::{CODE, CODE_TINT, DIM, HEADINGS, PLAIN};
 use crate::wrap::{Breaks, Margin, wrap};
 
 use inline::Inline;
@@ -36,6 +37,31 @@ pub(crate) fn render_markdown(text: &str, width: usize) -> Vec<Line<'static>> {
     }
     page.flush();
     page.rows
+}
+
+/// The last block of code in a document, without its fences.
+pub(crate) fn last_code(markdown: &str) -> Option<String> {
+    let mut last = None;
+    let mut code = None;
+    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+        match event {
+            Event::Start(Tag::CodeBlock(_)) => code = Some(String::new()),
+            Event::Text(text) => code.iter_mut().for_each(|code: &mut String| code.push_str(&text)),
+            Event::End(TagEnd::CodeBlock) => last = code.take().or(last),
+            _ => {}
+        }
+    }
+    last
+}
+
+fn heading_style(level: HeadingLevel) -> Style {
+    let [first, second, third, others] = HEADINGS;
+    match level {
+        HeadingLevel::H1 => first,
+        HeadingLevel::H2 => second,
+        HeadingLevel::H3 => third,
+        HeadingLevel::H4 | HeadingLevel::H5 | HeadingLevel::H6 => others,
+    }
 }
 
 /// A container of rows.
@@ -89,7 +115,7 @@ impl Page {
         match tag {
             Tag::Heading { level, .. } => {
                 self.flush();
-                self.inline.enter(if level == HeadingLevel::H1 { HEADING } else { BOLD });
+                self.inline.enter(heading_style(level));
             }
             Tag::BlockQuote(_) => self.nest(Nest::Quote),
             Tag::CodeBlock(kind) => {
@@ -200,10 +226,33 @@ impl Page {
             return;
         };
         self.leave_gap();
+        let from = self.rows.len();
         for spans in highlight(&language, &code) {
-            self.write(&spans, Breaks::Anywhere);
+            self.write_code(spans);
+        }
+        // The background is a block, no wider than the code: a terminal copies it with the text.
+        let widest = self.rows[from..].iter().map(Line::width).max().unwrap_or_default();
+        for row in &mut self.rows[from..] {
+            let space = " ".repeat(widest - row.width());
+            row.spans.push(Span::styled(space, CODE_TINT));
         }
         self.gap = Gap::Line;
+    }
+
+    /// Writes a line of code. It breaks between words, and continues below its indent.
+    fn write_code(&mut self, spans: Vec<Span<'static>>) {
+        let is_space = |c: &char| *c == ' ';
+        let indent =
+            spans.iter().flat_map(|span| span.content.chars()).take_while(is_space).count();
+        let tinted: Vec<Span<'static>> = spans
+            .into_iter()
+            .map(|span| Span::styled(span.content, CODE_TINT.patch(span.style)))
+            .collect();
+        let mut margin = self.margin();
+        // A deep indent leaves no room for the code.
+        let indent = if indent * 2 > self.width { 0 } else { indent };
+        margin.rest.push(Span::styled(" ".repeat(indent), CODE_TINT));
+        self.write_below(&tinted, &margin, Breaks::Words);
     }
 
     fn with_table(&mut self, change: impl FnOnce(&mut Table, &mut Inline)) {
@@ -254,7 +303,11 @@ impl Page {
 
     fn write(&mut self, spans: &[Span<'static>], breaks: Breaks) {
         let margin = self.margin();
-        self.rows.extend(wrap(spans, self.width, &margin, breaks));
+        self.write_below(spans, &margin, breaks);
+    }
+
+    fn write_below(&mut self, spans: &[Span<'static>], margin: &Margin, breaks: Breaks) {
+        self.rows.extend(wrap(spans, self.width, margin, breaks));
         for nest in &mut self.nests {
             if let Nest::Item(margin) = nest {
                 margin.finish_first_row();
@@ -286,8 +339,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let rows: Vec<String> = render_markdown(text, 24).iter().map(Line::to_string).collect();
-        assert_eq!(rows, expected);
+        let rows = render_markdown(text, 24);
+        // The background of code ends behind its longest line.
+        let rows = rows.iter().map(|row| row.to_string().trim_end().to_owned());
+        let expected = expected.iter().map(|row| row.trim_end());
+        assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 
     #[test]
@@ -323,6 +379,40 @@ mod tests {
             &["a", "", "fn  main() {", "", "}", "", "b"],
         );
         check("```\nnot closed", &["not closed"]);
+    }
+
+    #[test]
+    fn code_never_breaks_inside_a_word_and_continues_below_its_indent() {
+        check(
+            "```\n    let value = self.some_term();\n```",
+            &["    let value =", "    self.some_term();"],
+        );
+    }
+
+    #[test]
+    fn code_has_a_background_as_wide_as_its_longest_line() {
+        let rows = render_markdown("```rust\nlet x = 1;\n}\n```", 24);
+        assert_eq!(rows.iter().map(Line::width).collect::<Vec<_>>(), [10, 10]);
+        let spans = rows.iter().flat_map(|row| &row.spans).filter(|span| !span.content.is_empty());
+        assert!(spans.map(|span| span.style.bg).all(|background| background == CODE_TINT.bg));
+    }
+
+    #[test]
+    fn headings_are_told_apart() {
+        let style = |text: &str| render_markdown(text, 24)[0].spans[0].style;
+        let styles = ["# a", "## a", "### a", "#### a"].map(style);
+        assert_eq!(styles, HEADINGS);
+        for (at, style) in styles.iter().enumerate() {
+            let is_same = |other: &Style| other.add_modifier == style.add_modifier;
+            assert!(!styles[at + 1..].iter().any(is_same), "without colours too");
+        }
+    }
+
+    #[test]
+    fn the_last_code_is_found_without_its_fences() {
+        let text = "```sh\nls\n```\n> ~~~\n> a\n> b\n> ~~~\n`c`";
+        assert_eq!(last_code(text).as_deref(), Some("a\nb\n"));
+        assert_eq!(last_code("`c`"), None);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ikigai_conversation::{Body, CallSummary, Message, ToolCall};
+use ikigai_conversation::{Body, CallSummary, EffectKind, Message, ToolCall};
 use ikigai_protocol::{
     AgentState, ApprovalRequest, BlockContent, EventKind, NoticeTone, StopReason, TurnEnd,
+    render_count,
 };
 
 use crate::activity::{Activity, Phase};
@@ -46,6 +47,20 @@ pub(crate) struct Pane {
     pub(crate) is_lost: bool,
     /// Whether its last turn ended in a way that keeps mail from waking it.
     pub(crate) holds_mail: bool,
+}
+
+/// What the model is writing: `Writing src/ops.py · 80 lines`
+fn writing(name: &str, effects: &[EffectKind], subject: Option<&str>, lines: u64) -> String {
+    let what = match (effects.contains(&EffectKind::Write), subject) {
+        (true, Some(path)) => format!("Writing {path}"),
+        (_, Some(subject)) => format!("Preparing {name}  {subject}"),
+        (_, None) => format!("Preparing {name}"),
+    };
+    match lines {
+        0 => what,
+        1 => format!("{what} · 1 line"),
+        lines => format!("{what} · {} lines", render_count(lines)),
+    }
 }
 
 /// What an event means for the rest of the screen.
@@ -136,6 +151,10 @@ impl Pane {
                 self.transcript.add(BlockContent::notice(NoticeTone::Warning, text));
             }
             EventKind::ThinkingDelta(text) => self.activity.think(&text, now),
+            EventKind::CallProgress { name, effects, subject, lines } => {
+                let text = writing(&name, &effects, subject.as_deref(), lines);
+                self.activity.set_phase(Phase::Writing(text), now);
+            }
             EventKind::MailHeld | EventKind::Warning(_) | EventKind::EffortRefused(_) => {}
             EventKind::InputRejected(text) => self.restore_input(&text),
             EventKind::TurnEnded(turn) => return Some(self.end(&turn)),
@@ -211,6 +230,8 @@ impl Pane {
             self.tokens = Some(usage.input_tokens.saturating_add(usage.output_tokens));
         } else if let Body::Summary(summary) = &message.body {
             self.tokens = Some(summary.after);
+        } else if message.body == Body::Clear {
+            self.tokens = None;
         }
     }
 

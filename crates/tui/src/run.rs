@@ -161,6 +161,11 @@ impl Runner {
                 }
                 Action::Ring(text) => self.screen.ring(&text)?,
                 Action::Copy(text) => self.screen.copy(&text)?,
+                Action::ShowPlain(text) => {
+                    if self.show_plain(&text).await? == Flow::Quit {
+                        return Ok(Flow::Quit);
+                    }
+                }
                 Action::Redraw => self.screen.forget()?,
                 Action::Suspend => self.suspend().await?,
                 Action::Leave => return Ok(Flow::Quit),
@@ -175,6 +180,20 @@ impl Runner {
             () = self.ending.cancelled() => Flow::Quit,
             sent = self.effects.send(effect) => if sent.is_ok() { Flow::Continue } else { Flow::Quit },
         }
+    }
+
+    /// Shows a text on the normal screen, where the terminal can select and search, until a key is
+    /// pressed.
+    async fn show_plain(&mut self, text: &str) -> io::Result<Flow> {
+        self.screen.lend();
+        let shown = Screen::print_plain(text);
+        shown?;
+        tokio::select! {
+            () = self.ending.cancelled() => return Ok(Flow::Quit),
+            typed = self.keyboard.next() => drop(typed?),
+        }
+        self.reclaim()?;
+        Ok(Flow::Continue)
     }
 
     /// Lends the terminal to the editor until it exits.

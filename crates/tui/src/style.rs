@@ -1,6 +1,6 @@
 //! Styles. They use the sixteen ANSI colours, in the shades that the user has configured, and stay
 //! readable on light and on dark backgrounds: no white, no black, no yellow text. Only the tints
-//! behind the lines of a diff are fixed colours, which follow the background.
+//! behind code and the lines of a diff are fixed colours, which follow the background.
 
 use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::style::{Color, Modifier, Style};
@@ -36,9 +36,17 @@ pub(crate) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 pub(crate) const ITALIC: Style = Style::new().add_modifier(Modifier::ITALIC);
 pub(crate) const STRUCK: Style = Style::new().add_modifier(Modifier::CROSSED_OUT);
 pub(crate) const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
-pub(crate) const HEADING: Style = BOLD.add_modifier(Modifier::UNDERLINED);
+/// Headings from the first level to the last, told apart without colours too.
+pub(crate) const HEADINGS: [Style; 4] = [
+    BOLD.add_modifier(Modifier::UNDERLINED),
+    BOLD.fg(Color::Cyan),
+    BOLD.add_modifier(Modifier::ITALIC),
+    ITALIC,
+];
 pub(crate) const LINK: Style = Style::new().fg(Color::Blue).add_modifier(Modifier::UNDERLINED);
-pub(crate) const CODE: Style = Style::new().fg(Color::Cyan);
+pub(crate) const CODE: Style = Style::new().fg(Color::Cyan).bg(DARK_TINTS[2]);
+/// The sign of a mail card.
+pub(crate) const MAIL: Style = Style::new().fg(Color::Cyan);
 pub(crate) const USER: Style = Style::new().fg(Color::Blue).add_modifier(Modifier::BOLD);
 pub(crate) const CALL: Style = Style::new().fg(Color::Cyan);
 pub(crate) const WARNING: Style = Style::new().fg(Color::Magenta);
@@ -49,11 +57,13 @@ pub(crate) const REMOVED: Style = Style::new().fg(Color::Red);
 /// The background of added and removed lines, where there are 256 colours.
 pub(crate) const ADDED_TINT: Style = Style::new().bg(DARK_TINTS[0]);
 pub(crate) const REMOVED_TINT: Style = Style::new().bg(DARK_TINTS[1]);
+/// The background of code.
+pub(crate) const CODE_TINT: Style = Style::new().bg(DARK_TINTS[2]);
 /// A command or file tool that worked.
 pub(crate) const WORKED: Style = Style::new().fg(Color::Green);
 
-const DARK_TINTS: [Color; 2] = [Color::Indexed(22), Color::Indexed(52)];
-const LIGHT_TINTS: [Color; 2] = [Color::Indexed(194), Color::Indexed(224)];
+const DARK_TINTS: [Color; 3] = [Color::Indexed(22), Color::Indexed(52), Color::Indexed(236)];
+const LIGHT_TINTS: [Color; 3] = [Color::Indexed(194), Color::Indexed(224), Color::Indexed(254)];
 
 /// Replaces the styles that the terminal must not get, after everything has been drawn.
 pub(crate) fn restrict(buffer: &mut Buffer, colours: Colours) {

@@ -22,7 +22,7 @@ use ratatui_core::terminal::Terminal;
 
 use crate::app::App;
 use crate::backend::Ansi;
-use crate::safe::safe_line;
+use crate::safe::{safe, safe_line};
 
 /// A whole frame fits into one write: half a frame would flicker.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -115,6 +115,14 @@ impl Screen {
         restore();
         take(self.mouse)?;
         self.forget()
+    }
+
+    /// Prints text on the normal screen, unwrapped, while the terminal is lent. Keys are not echoed.
+    pub(crate) fn print_plain(text: &str) -> io::Result<()> {
+        let mut stdout = io::stdout();
+        writeln!(stdout, "{}", safe(text))?;
+        write!(stdout, "Press Enter to return ")?;
+        stdout.flush()
     }
 
     pub(crate) fn ring(&mut self, text: &str) -> io::Result<()> {

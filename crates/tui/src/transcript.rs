@@ -12,15 +12,17 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ikigai_conversation::{Body, Message, MessageId};
 use ikigai_protocol::{
-    Block, BlockChange, BlockContent, BlockId, CallChange, EventKind, Recalled, ThoughtChange,
-    TranscriptReducer, Visibility,
+    Block, BlockChange, BlockContent, BlockId, CallChange, EventKind, PlainText, Recalled,
+    ThoughtChange, TranscriptReducer, Visibility,
 };
+
+use crate::markdown::last_code;
 
 pub(crate) use call::bar_row;
 use parts::{Part, Parts};
 use piece::{Content, Piece};
 use scroll::Position;
-pub(crate) use scroll::Window;
+pub(crate) use scroll::{Direction, Window};
 
 /// The limit of the scrollback: more than the user reads. The log has the rest.
 const LIMIT_BYTES: usize = 32 * 1024 * 1024;
@@ -43,6 +45,8 @@ pub(crate) struct Transcript {
     /// The labels of marks.
     marks: BTreeMap<MessageId, String>,
     position: Position,
+    /// The number of the piece that the user has selected.
+    selected: Option<usize>,
 }
 
 /// An answer that is streaming. Its last piece still grows.
@@ -102,12 +106,39 @@ impl Transcript {
         if let Position::At { piece, .. } = &mut self.position {
             *piece += shift;
         }
+        self.selected = self.selected.map(|selected| selected + shift);
         self.bound();
     }
 
     /// The last complete answer.
     pub(crate) fn last_answer(&self) -> Option<&str> {
         self.last_answer.as_deref()
+    }
+
+    /// The last code block of the last answer.
+    pub(crate) fn last_code(&self) -> Option<String> {
+        last_code(self.last_answer.as_deref()?)
+    }
+
+    /// The whole conversation as plain text.
+    pub(crate) fn plain(&self) -> String {
+        let mut text = PlainText::default();
+        let mut pieces = self.pieces.iter().peekable();
+        while let Some(piece) = pieces.next() {
+            match &piece.content {
+                Content::Block(content) => text.push(content),
+                Content::Part { part, .. } => {
+                    let mut answer = part.text.clone();
+                    while let Some(next) = pieces.next_if(|next| next.block == piece.block) {
+                        if let Content::Part { part, .. } = &next.content {
+                            answer.push_str(part.continued());
+                        }
+                    }
+                    text.push(&BlockContent::Answer(answer));
+                }
+            }
+        }
+        text.take()
     }
 
     /// The labels of all marks, the latest last.
@@ -136,6 +167,7 @@ impl Transcript {
                 self.live.take_if(|live| live.block == block);
             }
             BlockChange::HiddenAfter(message) => self.hide_after(message),
+            BlockChange::Cleared => self.clear(),
         }
     }
 
@@ -235,9 +267,21 @@ impl Transcript {
         self.bytes -= self.pieces_of(block).map(|piece| piece.bytes).sum::<usize>();
         self.live.take_if(|live| live.block == block);
         self.pieces.retain(|piece| piece.block != block);
+        self.selected = None;
         if matches!(self.position, Position::At { piece, .. } if piece >= self.end()) {
             self.position = Position::End;
         }
+    }
+
+    /// Forgets what was shown. The log has it.
+    fn clear(&mut self) {
+        self.forget_layouts();
+        self.first = self.end();
+        self.pieces.clear();
+        self.bytes = 0;
+        self.live = None;
+        self.selected = None;
+        self.position = Position::End;
     }
 
     /// Dims what a rewind hides from the model; the user can still read it.

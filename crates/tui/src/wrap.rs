@@ -107,7 +107,8 @@ impl<'a> Rows<'a> {
                 None => self.end_row(),
             }
         }
-        if atom.text == " " {
+        // An indent is no place to break: the word behind it would stand at the margin.
+        if atom.text == " " && self.row.iter().any(|atom| atom.text != " ") {
             self.space = Some(self.row.len());
         }
         self.used += atom.width;
@@ -192,6 +193,7 @@ mod tests {
         check("abcdefghij", 6, Breaks::Words, &["● abcd", "  efgh", "  ij"]);
         check("a b c", 3, Breaks::Words, &["● a", "  b", "  c"]);
         check("", 9, Breaks::Words, &["● "]);
+        check("    abcdef g", 10, Breaks::Words, &["●     abcd", "  ef g"]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::{PATIENCE, Workspace, finish, pid, wait_for};
 pub(crate) const UP: &str = "\x1b[A";
 pub(crate) const DOWN: &str = "\x1b[B";
 pub(crate) const ALT_UP: &str = "\x1b[1;3A";
+pub(crate) const CONTROL_UP: &str = "\x1b[1;5A";
 pub(crate) const ALT_DOWN: &str = "\x1b[1;3B";
 pub(crate) const ALT_LEFT: &str = "\x1b[1;3D";
 pub(crate) const ALT_RIGHT: &str = "\x1b[1;3C";
@@ -359,7 +360,8 @@ pub(crate) fn still(row: &str) -> String {
 }
 
 fn is_time(text: &str) -> bool {
-    text.ends_with('s') && text.starts_with(|c: char| c.is_ascii_digit())
+    let number = text.strip_suffix('s').unwrap_or_default();
+    !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || ".m h".contains(c))
 }
 
 /// The bytes with another sign for U+FFFD, which the parser passes over although every terminal shows it. What may be the

@@ -192,8 +192,11 @@ impl Decoder {
                 }
                 (text, piece)
             }
-            (Some("input_json_delta"), Content::Call { arguments, .. }) => {
-                (arguments, delta["partial_json"].as_str().unwrap_or_default())
+            (Some("input_json_delta"), Content::Call { name, arguments, .. }) => {
+                let piece = delta["partial_json"].as_str().unwrap_or_default();
+                let number = position.unwrap_or_default();
+                on_delta(Delta::Call { number, name, arguments: piece });
+                (arguments, piece)
             }
             (
                 Some("thinking_delta"),

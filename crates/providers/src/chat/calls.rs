@@ -15,7 +15,9 @@ use super::extras::WantedCall;
 use super::object_end::ObjectEnd;
 use crate::bounds::Bounds;
 use crate::fault::Fault;
+use crate::provider::Delta;
 use crate::response::{Call, Stop};
+use crate::stream::OnDelta;
 use crate::unique_ids::UniqueIds;
 use crate::wire_call::is_json;
 
@@ -50,9 +52,14 @@ struct Piece<'a> {
 
 impl Calls {
     /// Adds a piece of `tool_calls`.
-    pub(super) fn add(&mut self, part: &CallPart<'_>, bounds: &mut Bounds) -> Result<(), Fault> {
+    pub(super) fn add(
+        &mut self,
+        part: &CallPart<'_>,
+        bounds: &mut Bounds,
+        on_delta: &mut OnDelta<'_>,
+    ) -> Result<(), Fault> {
         self.has_modern = true;
-        self.take(&Piece::read(part), bounds)
+        self.take(&Piece::read(part), bounds, on_delta)
     }
 
     /// Adds a piece of the older `function_call`, unless it is only there for older clients.
@@ -60,11 +67,12 @@ impl Calls {
         &mut self,
         function: &Function<'_>,
         bounds: &mut Bounds,
+        on_delta: &mut OnDelta<'_>,
     ) -> Result<(), Fault> {
         if self.has_modern {
             return Ok(());
         }
-        self.take(&Piece::of_function(function), bounds)
+        self.take(&Piece::of_function(function), bounds, on_delta)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -94,7 +102,12 @@ impl Calls {
         (calls.collect(), kept)
     }
 
-    fn take(&mut self, piece: &Piece<'_>, bounds: &mut Bounds) -> Result<(), Fault> {
+    fn take(
+        &mut self,
+        piece: &Piece<'_>,
+        bounds: &mut Bounds,
+        on_delta: &mut OnDelta<'_>,
+    ) -> Result<(), Fault> {
         bounds.add_bytes(piece.bytes())?;
         let position = match self.place_of(piece) {
             Some(position) => position,
@@ -104,7 +117,9 @@ impl Calls {
                 self.calls.len() - 1
             }
         };
-        self.calls[position].grow(piece);
+        let call = &mut self.calls[position];
+        call.grow(piece);
+        on_delta(Delta::Call { number: position, name: &call.name, arguments: &piece.arguments });
         Ok(())
     }
 

@@ -162,10 +162,10 @@ impl Decoder {
             on_delta(Delta::Thinking(&thinking));
         }
         for call in part.tool_calls.iter().flatten() {
-            self.calls.add(call, &mut self.bounds)?;
+            self.calls.add(call, &mut self.bounds, on_delta)?;
         }
         match part.function_call() {
-            Some(function) => self.calls.add_legacy(&function, &mut self.bounds),
+            Some(function) => self.calls.add_legacy(&function, &mut self.bounds, on_delta),
             None => Ok(()),
         }
     }

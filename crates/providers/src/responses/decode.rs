@@ -96,7 +96,7 @@ impl Decoder {
                 self.think(data, on_delta);
                 Ok(())
             }
-            "response.function_call_arguments.delta" => self.grow_arguments(data),
+            "response.function_call_arguments.delta" => self.grow_arguments(data, on_delta),
             "response.function_call_arguments.done" => self.set_arguments(data),
             "response.output_item.done" => self.end_item(data, on_delta),
             "response.completed" | "response.incomplete" | "response.failed" => {
@@ -187,13 +187,14 @@ impl Decoder {
         Ok(())
     }
 
-    fn grow_arguments(&mut self, data: &Value) -> Result<(), Fault> {
+    fn grow_arguments(&mut self, data: &Value, on_delta: &mut OnDelta<'_>) -> Result<(), Fault> {
         let delta = data["delta"].as_str().unwrap_or_default();
         self.bounds.add_bytes(delta.len())?;
         if let Some(position) = self.position(data, Content::is_call)
-            && let Content::Call { arguments, .. } = &mut self.items[position].content
+            && let Content::Call { name, arguments, .. } = &mut self.items[position].content
         {
             arguments.push_str(delta);
+            on_delta(Delta::Call { number: position, name, arguments: delta });
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Sending what the user typed: a message or a slash command.
 
-use ikigai_protocol::{BlockContent, Command, CommandError, SlashCommand, is_slash_command};
+use ikigai_protocol::{
+    BlockContent, Command, CommandError, Copied, SlashCommand, is_slash_command,
+};
 
 use super::{Action, App};
 use crate::help::help;
@@ -30,6 +32,9 @@ impl App {
     /// continued.
     fn submit_nothing(&mut self) {
         let pane = self.pane_in_view();
+        if pane.transcript.toggle_selected() {
+            return;
+        }
         if let Some(question) = pane.questions.front_mut() {
             question.stage = Stage::Choice;
         } else if pane.can_continue && !pane.is_busy() {
@@ -63,7 +68,11 @@ impl App {
                 self.pane_in_view().transcript.scroll_to_last(window);
             }
             SlashCommand::Exit => self.push(Action::Leave),
-            SlashCommand::Copy => self.copy(),
+            SlashCommand::Copy(what) => self.copy(what),
+            SlashCommand::Raw => {
+                let text = self.pane_in_view().transcript.plain();
+                self.push(Action::ShowPlain(text));
+            }
             SlashCommand::Session(Command::Agents) => {
                 let tree = self.team.tree(&self.view);
                 self.note(&tree);
@@ -78,17 +87,22 @@ impl App {
         }
     }
 
-    fn copy(&mut self) {
+    fn copy(&mut self, what: Copied) {
         /// Terminals silently ignore longer sequences.
         const LIMIT: usize = 70_000;
-        match self.pane_in_view().transcript.last_answer().map(str::to_owned) {
-            None => self.refuse("There is no answer to copy yet"),
-            Some(answer) if answer.len() > LIMIT => {
-                self.refuse("The answer is too long for the clipboard of a terminal. /export FILE writes it to a file");
-            }
-            Some(answer) => {
-                self.push(Action::Copy(answer));
-                self.note("Copied the last answer, if the terminal allows that");
+        let transcript = &self.pane_in_view().transcript;
+        let (text, name) = match what {
+            Copied::Answer => (transcript.last_answer().map(str::to_owned), "answer"),
+            Copied::Code => (transcript.last_code(), "code"),
+        };
+        match text {
+            None => self.refuse(&format!("There is no {name} to copy yet")),
+            Some(text) if text.len() > LIMIT => self.refuse(&format!(
+                "The {name} is too long for the clipboard of a terminal. /export FILE writes it to a file"
+            )),
+            Some(text) => {
+                self.push(Action::Copy(text));
+                self.note(&format!("Copied the last {name}, if the terminal allows that"));
             }
         }
     }

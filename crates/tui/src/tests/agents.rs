@@ -105,9 +105,7 @@ fn the_team_list_shows_questions_first_and_switches_agents() {
         ),
     );
     stage.control('t');
-    stage.has(
-        "1 0/1/ asking: a task\n2 0/ idle: a task\n3 0/0/ tool: a task · bash  make",
-    );
+    stage.has("1 0/1/ asking: a task\n2 0/ idle: a task\n3 0/0/ tool: a task · bash  make");
     stage.types("3");
     stage.has("[0/0/]");
     stage.control('t');

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crossterm::event::{KeyCode, KeyModifiers};
 use ikigai_conversation::{
     Body, CallSummary, EffectKind, FileDiff, Hunk, MessageId, Mode, NewMessage, ResponseId,
     ResultState, ResultSummary, ToolCallId,
@@ -10,6 +11,7 @@ use ikigai_protocol::{EventKind, RECALLED, StopReason, TurnEnd};
 use ratatui_core::style::{Color, Modifier};
 
 use super::{Stage, agent};
+use crate::app::Action;
 use crate::style::Colours;
 use crate::update::Update;
 
@@ -103,6 +105,112 @@ fn results_unfold_and_fold() {
     stage.has("│ 1\n  │ 2\n  │ 3");
     stage.control('o');
     stage.has("… 2 more lines");
+}
+
+#[test]
+fn a_selected_block_unfolds_alone() {
+    let mut stage = Stage::new(80, 24);
+    for name in ["one", "two"] {
+        let output = (1..=7).map(|line| format!("{name} {line}")).collect::<Vec<_>>().join("\\n");
+        let result = format!(r#"{{"success":true,"data":{{"output":"{output}","exit_code":0}}}}"#);
+        stage.calls("0/", "bash", &format!(r#"{{"command":"{name}"}}"#), &result);
+    }
+    stage.press(KeyCode::Up, KeyModifiers::ALT);
+    stage.press(KeyCode::Up, KeyModifiers::ALT);
+    stage.key(KeyCode::Enter);
+    stage.has("  │ one 1");
+    stage.lacks("  │ two 1");
+    stage.press(KeyCode::Down, KeyModifiers::ALT);
+    stage.key(KeyCode::Enter);
+    stage.has("  │ two 1");
+    let reversed = |stage: &mut Stage| {
+        stage.rows();
+        let cells = &stage.terminal.backend().buffer().content;
+        cells.iter().any(|cell| cell.modifier.contains(Modifier::REVERSED))
+    };
+    assert!(reversed(&mut stage));
+    stage.key(KeyCode::Esc);
+    assert!(!reversed(&mut stage));
+    assert_eq!(stage.actions(), [], "nothing was sent or interrupted");
+}
+
+#[test]
+fn mail_is_a_card_with_its_first_line_and_unfolds() {
+    let mut stage = Stage::new(60, 24);
+    let text = "[Notification: You have 1 unread message in your inbox]\n\
+                #3 from 0/1/: \"Looked at src/parser.py; two remarks.\\n1. Names are fine.\"";
+    stage.logs("0/", NewMessage::notification(text, Vec::new()));
+    stage.has("✉ 0/1/ → 0/   Looked at src/parser.py; two remarks.\n");
+    stage.lacks("Names");
+    stage.control('o');
+    stage.has("  1. Names are fine.");
+}
+
+#[test]
+fn a_pasted_message_is_folded() {
+    let mut stage = Stage::new(60, 40);
+    let lines: Vec<String> = (1..=12).map(|line| format!("line {line}")).collect();
+    stage.logs("0/", NewMessage::user(lines[..10].join("\n")));
+    stage.has("line 10");
+    stage.logs("0/", NewMessage::user(lines.join("\n")));
+    stage.has("❯ line 1\n  line 2\n  line 3\n  … 9 more lines\n");
+    stage.control('o');
+    stage.has("  line 12\n");
+}
+
+/// Regression: the old text and the old meter stayed.
+#[test]
+fn clear_empties_the_view_and_the_meter_live_and_resumed() {
+    let usage = |input_tokens| ikigai_conversation::Usage {
+        input_tokens,
+        output_tokens: 0,
+        cache_read_tokens: None,
+        cache_write_tokens: None,
+        reasoning_tokens: None,
+        cost: None,
+        unreported: None,
+        model: "m".to_owned(),
+        response: ResponseId::new("r"),
+    };
+    let log = [
+        NewMessage::user("before"),
+        NewMessage { content: String::new(), body: Body::Usage(usage(20_000)) },
+        NewMessage { content: String::new(), body: Body::Clear },
+        NewMessage::user("after"),
+    ];
+    let mut live = Stage::new(120, 24);
+    for message in log[..2].iter().cloned() {
+        live.logs("0/", message);
+    }
+    live.has("20.0k");
+    for message in log[2..].iter().cloned() {
+        live.logs("0/", message);
+    }
+    let mut resumed = Stage::new(120, 24);
+    let log = log.map(|message| resumed.message("0/", message)).into();
+    resumed.app.update(Update::Log { agent: agent("0/"), log }, resumed.now);
+    for mut stage in [live, resumed] {
+        stage.has("❯ after");
+        stage.lacks("before");
+        stage.lacks("20.0k");
+    }
+}
+
+#[test]
+fn raw_shows_the_conversation_as_plain_text_and_copy_code_the_last_code() {
+    let mut stage = Stage::new(30, 24);
+    let code = "fn main() {}\n".repeat(250);
+    let answer = format!("A line that is wider than the screen.\n\n```rust\n{code}```\nend");
+    stage.logs("0/", NewMessage::user("go"));
+    stage.calls("0/", "glob", r#"{"pattern":"*"}"#, r#"{"success":true,"data":{"output":"a"}}"#);
+    stage.answers("0/", &answer);
+    stage.enters("/raw");
+    let expected = format!("❯ go\n\n● glob  *  a\n\n● {answer}\n\n❯ /raw\n");
+    assert_eq!(stage.actions(), [Action::ShowPlain(expected)]);
+    stage.enters("/copy code");
+    assert_eq!(stage.actions(), [Action::Copy(code)]);
+    stage.enters("/copy that");
+    stage.has("Usage: /copy, or /copy code");
 }
 
 /// The message contains everything that is shown, so no file has to be read, live or from the log.

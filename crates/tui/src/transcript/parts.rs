@@ -22,6 +22,18 @@ pub(crate) struct Part {
     pub(crate) is_continuation: bool,
 }
 
+impl Part {
+    /// What it adds to the parts before: a fence that was repeated to open it is left out.
+    pub(crate) fn continued(&self) -> &str {
+        let is_repeated =
+            self.is_continuation && (self.text.starts_with("```") || self.text.starts_with("~~~"));
+        match self.text.split_once('\n').filter(|_| is_repeated) {
+            Some((_, rest)) => rest,
+            None => &self.text,
+        }
+    }
+}
+
 /// The unfinished part and the parser state.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {

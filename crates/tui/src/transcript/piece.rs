@@ -1,16 +1,15 @@
 //! A block of a transcript, or a part of a long answer, and its rows.
 
-use std::time::Duration;
-
 use ikigai_conversation::MessageId;
-use ikigai_protocol::{BlockContent, BlockId, NoticeTone, render_thought};
+use ikigai_protocol::{BlockContent, BlockId, MailCard, NoticeTone, render_thought};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 
 use crate::markdown::render_markdown;
 use crate::safe::{safe, safe_line};
-use crate::style::{DIM, FAULT, NOTIFICATION, PLAIN, USER, WARNING};
-use crate::wrap::{Breaks, Margin, wrap};
+use crate::style::{BOLD, DIM, FAULT, MAIL, NOTIFICATION, PLAIN, USER, WARNING};
+use crate::wrap::{Breaks, Margin, fit, wrap};
 
 use super::call::{render_call, size_of_call};
 use super::parts::Part;
@@ -75,12 +74,17 @@ impl Content {
 
     /// Whether it shows more when it is unfolded.
     pub(super) fn folds(&self) -> bool {
-        matches!(
-            self,
-            Content::Block(
-                BlockContent::Call(_) | BlockContent::Thought { .. } | BlockContent::Summary { .. }
-            )
-        )
+        match self {
+            Content::Part { .. } => false,
+            Content::Block(BlockContent::Said(text)) => is_long(text),
+            Content::Block(block) => matches!(
+                block,
+                BlockContent::Call(_)
+                    | BlockContent::Thought { .. }
+                    | BlockContent::Summary { .. }
+                    | BlockContent::Mail(_)
+            ),
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -88,6 +92,9 @@ impl Content {
             Content::Part { part, .. } => part.text.len(),
             Content::Block(block) => match block {
                 BlockContent::Call(call) => size_of_call(call),
+                BlockContent::Mail(cards) => {
+                    cards.iter().map(|card| size_of::<MailCard>() + card.body.len()).sum()
+                }
                 BlockContent::Said(text)
                 | BlockContent::Answer(text)
                 | BlockContent::Notification(text)
@@ -107,6 +114,7 @@ impl Content {
 fn is_small(block: &BlockContent) -> bool {
     match block {
         BlockContent::Call(_) | BlockContent::Notification(_) | BlockContent::Typed(_) => true,
+        BlockContent::Mail(_) => true,
         BlockContent::Notice { tone, .. } => *tone == NoticeTone::Info,
         BlockContent::Thought { .. } | BlockContent::Summary { .. } => false,
         BlockContent::Said(_) | BlockContent::Answer(_) | BlockContent::Divider(_) => false,
@@ -163,14 +171,23 @@ impl Piece {
         match &self.content {
             Content::Part { part, is_first } => render_answer(&part.text, *is_first, width),
             Content::Block(block) => match block {
-                BlockContent::Said(text) => prefixed("❯ ", text, USER, PLAIN, width),
+                BlockContent::Said(text) => render_said(text, self.fold, width),
                 BlockContent::Answer(text) => render_answer(text, true, width),
                 BlockContent::Thought { text, duration } => {
-                    let mut rows = vec![Line::styled(thought_line(*duration), DIM)];
+                    // What the model thinks now is shown as activity.
+                    let head = duration.map(render_thought).or(match self.fold {
+                        Fold::Folded => None,
+                        Fold::Open => Some("Thinking".to_owned()),
+                    });
+                    let head = head.map(|head| Line::styled(format!("✻ {head}"), DIM));
+                    let mut rows: Vec<Line<'static>> = head.into_iter().collect();
                     if self.fold == Fold::Open {
                         rows.extend(prefixed("  ", text, DIM, DIM, width));
                     }
                     rows
+                }
+                BlockContent::Mail(cards) => {
+                    cards.iter().flat_map(|card| render_mail(card, self.fold, width)).collect()
                 }
                 BlockContent::Call(call) => render_call(call, self.fold, width),
                 BlockContent::Notification(text) => {
@@ -195,8 +212,38 @@ impl Piece {
     }
 }
 
-fn thought_line(duration: Option<Duration>) -> String {
-    duration.map_or_else(|| "Thinking…".to_owned(), render_thought)
+/// Whether a message of the user is folded: it was pasted rather than typed.
+fn is_long(text: &str) -> bool {
+    /// More lines than are typed.
+    const TYPED: usize = 10;
+    text.trim_end().lines().count() > TYPED
+}
+
+fn render_said(text: &str, fold: Fold, width: usize) -> Vec<Line<'static>> {
+    /// Enough to recognize a text.
+    const SHOWN: usize = 3;
+    if fold == Fold::Open || !is_long(text) {
+        return prefixed("❯ ", text, USER, PLAIN, width);
+    }
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let mut rows = prefixed("❯ ", &lines[..SHOWN].join("\n"), USER, PLAIN, width);
+    rows.push(Line::styled(format!("  … {} more lines", lines.len() - SHOWN), DIM));
+    rows
+}
+
+/// A card: who wrote to whom, and the first line; unfolded, all of it.
+fn render_mail(card: &MailCard, fold: Fold, width: usize) -> Vec<Line<'static>> {
+    let title = format!("{}   ", safe_line(&card.title()));
+    let (sign, names) = title.split_at(title.find(' ').unwrap_or_default());
+    let head = [Span::styled(sign.to_owned(), MAIL), Span::styled(names.to_owned(), BOLD)];
+    let line = safe_line(&card.line());
+    let first = line.get(title.len()..).unwrap_or_default();
+    let room = width.saturating_sub(title.width());
+    let mut rows = vec![Line::from_iter(head.into_iter().chain([Span::raw(fit(first, room))]))];
+    if fold == Fold::Open {
+        rows.extend(prefixed("  ", &card.body, PLAIN, PLAIN, width));
+    }
+    rows
 }
 
 fn render_answer(text: &str, is_first: bool, width: usize) -> Vec<Line<'static>> {

@@ -2,6 +2,8 @@
 
 use ratatui_core::text::Line;
 
+use crate::style::REVERSED;
+
 use super::piece::Fold;
 use super::{LAID_OUT, Transcript};
 
@@ -27,6 +29,21 @@ pub(crate) struct Window {
     pub(crate) height: usize,
 }
 
+/// Where the selection goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Up,
+    Down,
+}
+
+/// Reverses the first row with text.
+fn mark_selected(rows: &mut [Line<'static>]) {
+    let row = rows.iter_mut().find(|row| !row.spans.is_empty());
+    for span in row.into_iter().flat_map(|row| &mut row.spans) {
+        span.style = span.style.patch(REVERSED);
+    }
+}
+
 impl Transcript {
     /// The visible rows: at most as many as fit. Changes nothing but cached layouts.
     pub(crate) fn rows(&mut self, window: Window) -> Vec<Line<'static>> {
@@ -34,7 +51,11 @@ impl Transcript {
         let mut rows = Vec::with_capacity(window.height);
         while rows.len() < window.height && piece < self.end() {
             let room = window.height - rows.len();
+            let from = rows.len();
             rows.extend(self.layout(piece, window.width).iter().skip(row).take(room).cloned());
+            if self.selected == Some(piece) {
+                mark_selected(&mut rows[from..]);
+            }
             (piece, row) = (piece + 1, 0);
         }
         rows
@@ -90,18 +111,8 @@ impl Transcript {
 
     /// Unfolds all visible pieces, or folds them if none is folded.
     pub(crate) fn toggle_folds(&mut self, window: Window) {
-        let (mut piece, row) = self.top(window);
-        let mut seen = 0;
-        let mut folds = Vec::new();
-        let mut skipped = row;
-        while seen < window.height && piece < self.end() {
-            seen += self.layout(piece, window.width).len().saturating_sub(skipped);
-            skipped = 0;
-            if self.pieces[piece - self.first].content.folds() {
-                folds.push(piece);
-            }
-            piece += 1;
-        }
+        let mut folds = self.visible(window);
+        folds.retain(|number| self.pieces[*number - self.first].content.folds());
         let is_folded = |number: &usize| self.pieces[*number - self.first].fold == Fold::Folded;
         let fold = if folds.iter().any(is_folded) { Fold::Open } else { Fold::Folded };
         for number in folds {
@@ -109,6 +120,63 @@ impl Transcript {
             piece.fold = fold;
             piece.layout = None;
         }
+    }
+
+    /// Selects the next piece in a direction that can be unfolded, and scrolls to it. Below the last
+    /// one is the end, where nothing is selected. Returns whether there is something in this
+    /// direction.
+    pub(crate) fn select(&mut self, direction: Direction, window: Window) -> bool {
+        let visible = self.visible(window);
+        let from = self.selected.filter(|selected| *selected >= self.first);
+        let folds = |number: &usize| self.pieces[number - self.first].content.folds();
+        let found = match (direction, from) {
+            (Direction::Up, from) => {
+                (self.first..from.unwrap_or_else(|| self.end())).rev().find(folds)
+            }
+            (Direction::Down, Some(from)) => (from + 1..self.end()).find(folds),
+            (Direction::Down, None) => return false,
+        };
+        if direction == Direction::Up && found.is_none() {
+            return from.is_some();
+        }
+        self.selected = found;
+        match found {
+            Some(piece) if !visible.contains(&piece) => self.settle(piece, 0, window),
+            Some(_) => {}
+            None => self.scroll_to_end(),
+        }
+        true
+    }
+
+    /// Selects nothing. Returns whether something was selected.
+    pub(crate) fn deselect(&mut self) -> bool {
+        self.selected.take().is_some()
+    }
+
+    /// Unfolds the selected piece, or folds it. Returns whether there is one.
+    pub(crate) fn toggle_selected(&mut self) -> bool {
+        let at = self.selected.and_then(|selected| selected.checked_sub(self.first));
+        let Some(piece) = at.and_then(|at| self.pieces.get_mut(at)) else { return false };
+        piece.fold = match piece.fold {
+            Fold::Folded => Fold::Open,
+            Fold::Open => Fold::Folded,
+        };
+        piece.layout = None;
+        true
+    }
+
+    /// The numbers of the visible pieces.
+    fn visible(&mut self, window: Window) -> Vec<usize> {
+        let (mut piece, row) = self.top(window);
+        let (mut seen, mut skipped) = (0, row);
+        let mut numbers = Vec::new();
+        while seen < window.height && piece < self.end() {
+            seen += self.layout(piece, window.width).len().saturating_sub(skipped);
+            skipped = 0;
+            numbers.push(piece);
+            piece += 1;
+        }
+        numbers
     }
 
     /// The first visible row.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCall};
-use ikigai_lines::{database_unavailable, notice_line, prefix_lines};
+use ikigai_lines::{database_unavailable, prefix_lines};
 use ikigai_protocol::{
     Compaction, Event, EventKind, MAIL_HELD, NoticeTone, StopReason, TurnEnd, dollars,
-    effort_refused, input_rejected,
+    effort_refused, input_rejected, render_notice,
 };
 use serde_json::{Map, Value, json};
 
@@ -34,7 +34,7 @@ impl Output for JsonLines {
                 line("thinking", agent, None, json!({"delta": delta}))
             }
             EventKind::EffortRefused(label) => {
-                print::note(&notice_line(NoticeTone::Warning, &effort_refused(label)));
+                print::note(&render_notice(NoticeTone::Warning, &effort_refused(label)));
                 Ok(Reader::Listening)
             }
             EventKind::Retry { attempt, reason, delay, .. } => {
@@ -56,15 +56,15 @@ impl Output for JsonLines {
                 Ok(Reader::Listening)
             }
             EventKind::MailHeld => {
-                print::note(&notice_line(NoticeTone::Warning, MAIL_HELD));
+                print::note(&render_notice(NoticeTone::Warning, MAIL_HELD));
                 Ok(Reader::Listening)
             }
             EventKind::Warning(text) => {
-                print::note(&notice_line(NoticeTone::Warning, text));
+                print::note(&render_notice(NoticeTone::Warning, text));
                 Ok(Reader::Listening)
             }
             EventKind::InputRejected(text) => {
-                print::note(&notice_line(NoticeTone::Warning, &input_rejected(text)));
+                print::note(&render_notice(NoticeTone::Warning, &input_rejected(text)));
                 Ok(Reader::Listening)
             }
             EventKind::AgentLost(reason) => {
@@ -87,7 +87,9 @@ impl Output for JsonLines {
                 let fields = json!({"command": command, "exit_code": exit_code});
                 line("command_ended", agent, None, fields)
             }
-            EventKind::ContextUsed { .. } | EventKind::ReadsStarted(_) => Ok(Reader::Listening),
+            EventKind::ContextUsed { .. }
+            | EventKind::ReadsStarted(_)
+            | EventKind::CallProgress { .. } => Ok(Reader::Listening),
             // The decision is printed once it is in the log.
             EventKind::ApprovalRequested(_) => Ok(Reader::Listening),
         }

@@ -115,6 +115,7 @@ impl Printer {
             }
             EventKind::Warning(_) => self.show(&event),
             EventKind::ContextUsed { .. } | EventKind::ReadsStarted(_) => {}
+            EventKind::CallProgress { .. } => {}
             EventKind::Compaction(_) => self.show(&event),
         }
     }
@@ -186,6 +187,7 @@ fn belongs_to_turn(kind: &EventKind) -> bool {
         EventKind::Compaction(_) | EventKind::Warning(_) => true,
         // It does not change what is printed.
         EventKind::ContextUsed { .. } | EventKind::ReadsStarted(_) => false,
+        EventKind::CallProgress { .. } => true,
         // These may come after the end of the last turn.
         EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => false,
         EventKind::InputRejected(_) | EventKind::AgentLost(_) => false,

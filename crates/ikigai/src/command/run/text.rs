@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use ikigai_conversation::{AgentId, Body, Message, SessionId};
-use ikigai_lines::{
-    call_line, database_unavailable, end_line, notice_line, prefix_lines, retry_line,
-};
+use ikigai_lines::{call_line, database_unavailable, end_line, prefix_lines, retry_line};
 use ikigai_protocol::{
     BlockChange, BlockContent, CallChange, CallEnd, CallState, Event, EventKind, StopReason,
-    TranscriptReducer, TurnEnd,
+    TranscriptReducer, TurnEnd, render_notice,
 };
 
 use super::printer::{Output, lost_command};
@@ -49,6 +47,7 @@ impl Output for PlainText {
             EventKind::CommandStarted { .. } | EventKind::CommandOutput { .. } => {}
             EventKind::CommandEnded { .. } => {}
             EventKind::CommandLost { command, line } => print::note(&lost_command(*command, line)),
+            EventKind::CallProgress { .. } => {}
         }
         self.fold(agent, kind);
         Ok(Reader::Listening)
@@ -93,7 +92,7 @@ impl PlainText {
                 BlockChange::Extended { .. } | BlockChange::Logged { .. } => {}
                 BlockChange::Thought { .. } => {}
                 BlockChange::Removed(_) | BlockChange::Hidden(_) => {}
-                BlockChange::HiddenAfter(_) => {}
+                BlockChange::HiddenAfter(_) | BlockChange::Cleared => {}
             }
         }
     }
@@ -109,11 +108,15 @@ impl PlainText {
                     }
                 }
             }
+            BlockContent::Mail(cards) => {
+                self.print_remark(agent);
+                cards.iter().for_each(|card| self.note(agent, &card.line()));
+            }
             BlockContent::Notification(text) => {
                 self.print_remark(agent);
                 self.note(agent, text);
             }
-            BlockContent::Notice { tone, text } => self.note(agent, &notice_line(*tone, text)),
+            BlockContent::Notice { tone, text } => self.note(agent, &render_notice(*tone, text)),
             BlockContent::Summary { title, .. } => self.note(agent, title),
             BlockContent::Said(_) | BlockContent::Answer(_) | BlockContent::Divider(_) => {}
             BlockContent::Thought { .. } => {}

@@ -139,6 +139,7 @@ impl Page {
             | EventKind::CommandLost { .. }
             | EventKind::ApprovalRequested(_)
             | EventKind::ThinkingDelta(_)
+            | EventKind::CallProgress { .. }
             | EventKind::EffortRefused(_)
             | EventKind::InputRejected(_) => {}
         }

@@ -110,7 +110,7 @@ fn sink(
             EventKind::ReadsStarted(_) | EventKind::ToolOutput { .. } => {}
             EventKind::CommandStarted { .. } | EventKind::CommandOutput { .. } => {}
             EventKind::CommandEnded { .. } | EventKind::CommandLost { .. } => {}
-            EventKind::ApprovalRequested(_) => {}
+            EventKind::ApprovalRequested(_) | EventKind::CallProgress { .. } => {}
         }
     })
 }
