@@ -1,6 +1,6 @@
 //! Every command is answered, whatever the agent is doing.
 
-use ikigai_conversation::{Body, Decision, ToolCallId};
+use ikigai_conversation::{Body, CommandId, Decision, ToolCallId};
 use ikigai_protocol::{
     ApprovalAnswer, Command, CommandError, Event, EventKind, Reply, StartReason, UsageBy,
 };
@@ -148,7 +148,10 @@ fn after(command: Option<&Command>) -> Option<Command> {
         Command::Config => Command::Export { file: "talk.md".to_owned() },
         Command::Export { .. } => Command::ListFiles,
         Command::ListFiles => Command::ListModels,
-        Command::ListModels => return None,
+        Command::ListModels => Command::ListCommands,
+        Command::ListCommands => Command::StopCommand { id: CommandId::new(1).unwrap() },
+        Command::StopCommand { .. } => Command::Background,
+        Command::Background => return None,
     })
 }
 
@@ -169,8 +172,9 @@ fn expected(state: State, command: &Command) -> &'static str {
     match command {
         Command::Say { .. } => between_turns("done"),
         Command::Continue if state == State::Failed => "done",
-        Command::Interrupt if state.is_busy() => "done",
+        Command::Interrupt | Command::Background if state.is_busy() => "done",
         Command::Continue | Command::Interrupt | Command::Answer(_) => NOTHING,
+        Command::Background => NOTHING,
         Command::Clear => between_turns("cleared"),
         Command::Compact { .. } => between_turns(if_said("done")),
         Command::Mark { .. } => between_turns(if_said("marked")),
@@ -194,6 +198,8 @@ fn expected(state: State, command: &Command) -> &'static str {
         Command::Config => "config",
         Command::ListFiles => "files",
         Command::ListModels => "models",
+        Command::ListCommands => "commands",
+        Command::StopCommand { .. } => "refused",
     }
 }
 
