@@ -12,6 +12,7 @@ use crate::support::small_window::{
     workspace,
 };
 use crate::support::story::{contents, of_type};
+use crate::support::terminal::{leave, start_talking};
 use crate::support::{Workspace, ended};
 
 /// A headless run of one message; a later one continues the session.
@@ -151,6 +152,34 @@ fn what_the_agent_changed_is_not_forgotten() {
     let after = requests.last().unwrap();
     assert!(is_summarized(after));
     assert!(after.text().contains("Files that you changed:\\n- notes/a.txt"), "{}", after.text());
+}
+
+#[test]
+fn a_command_in_the_background_is_not_forgotten() {
+    let server =
+        ModelServer::choosing(|request: &CapturedRequest| match request.results_since_user() {
+            _ if is_summary(request) => Reply::text("A server was started."),
+            0 if request.text().contains("SERVE") && !is_summarized(request) => {
+                let command = json!({"command": "sleep 1000", "background": true});
+                Reply::call("b", "bash", command)
+            }
+            _ => Reply::text("ok"),
+        });
+    let workspace = Workspace::new();
+    let mut terminal = start_talking(&workspace, &server);
+    terminal.type_line("SERVE");
+    terminal.wait_for("● ok\r\n❯ ");
+    terminal.type_line("/compact");
+    terminal.wait_for("Context compacted: ");
+    terminal.type_line("and now?");
+    terminal.wait_for_count("● ok", 2);
+    leave(terminal);
+    let requests = server.requests();
+    let text = requests.last().unwrap().text();
+    assert!(
+        text.contains("Your commands that run in the background:\\n- #1: sleep 1000"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use ikigai_conversation::{AgentId, NewMessage};
+use ikigai_conversation::{AgentId, CommandId, NewMessage};
 
 use crate::agents::{Agent, AgentRow, living};
 use crate::error::StoreError;
@@ -31,6 +31,8 @@ pub struct Obligations {
     pub mail: (Vec<Announcement>, u32),
     /// Its living children.
     pub children: Vec<Agent>,
+    /// Its commands that run in the background, with their first lines.
+    pub commands: Vec<(CommandId, String)>,
     /// The files that it changed, the latest change first, and how many there are in all.
     pub files: (Vec<PathBuf>, u32),
 }
@@ -56,7 +58,15 @@ impl Store {
 fn obligations(unit: &Unit<'_>, agent: &AgentRow) -> Result<Obligations, StoreError> {
     let mut children = living(unit, agent.session)?;
     children.retain(|child| child.id.parent().as_ref() == Some(&agent.id));
-    Ok(Obligations { mail: announced(unit, agent)?, children, files: changed(unit, agent)? })
+    let (mail, commands) = (announced(unit, agent)?, running(unit, agent)?);
+    Ok(Obligations { mail, children, commands, files: changed(unit, agent)? })
+}
+
+/// Only a few can run at a time.
+fn running(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<(CommandId, String)>, StoreError> {
+    let sql =
+        "SELECT number, line FROM commands WHERE agent = ?1 AND state = 'running' ORDER BY number";
+    unit.rows(sql, params![agent.key], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// Mail that was announced and not read. Mail that was not announced yet will be.

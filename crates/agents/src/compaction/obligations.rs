@@ -9,7 +9,8 @@ const PREVIEW: usize = 80;
 
 /// The text, at most `limit` bytes; empty if there is nothing.
 pub(super) fn render(obligations: &Obligations, directory: &Path, limit: usize) -> String {
-    let Obligations { mail: (mail, all_mail), children, files: (files, all_files) } = obligations;
+    let Obligations { mail: (mail, all_mail), children, commands, files: (files, all_files) } =
+        obligations;
     let children = children.iter().map(|child| {
         let name = child.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         format!("{}{name}, {}: {}", child.id, child.state.name(), one_line(&child.task))
@@ -23,6 +24,8 @@ pub(super) fn render(obligations: &Obligations, directory: &Path, limit: usize) 
     let all_children = children.len();
     let mut text = Text { text: HEADING.to_owned(), limit };
     text.section("Your children that are alive", children.into_iter(), all_children);
+    let running = commands.iter().map(|(id, line)| format!("#{id}: {}", one_line(line)));
+    text.section("Your commands that run in the background", running, commands.len());
     text.section("Announced mail that you have not read", mail, *all_mail as usize);
     text.section("Files that you changed", files, *all_files as usize);
     if text.text.len() == HEADING.len() { String::new() } else { text.text }
@@ -71,7 +74,7 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::{AgentId, MailId};
+    use ikigai_conversation::{AgentId, CommandId, MailId};
     use ikigai_store::{Agent, Announcement, State};
 
     use super::*;
@@ -95,6 +98,7 @@ mod tests {
         Obligations {
             mail: (mail.collect(), u32::try_from(mails).unwrap()),
             children: vec![child],
+            commands: vec![(CommandId::new(3).unwrap(), "make serve".to_owned())],
             files: (vec!["/w/src/a.rs".into(), "/etc/hosts".into()], 2),
         }
     }
@@ -105,6 +109,8 @@ mod tests {
         let expected = "[From ikigai's records, exact when the summary was written:]
 Your children that are alive:
 - 0/0/ tests, tool: run them
+Your commands that run in the background:
+- #3: make serve
 Announced mail that you have not read:
 - #1 from 1/: please look at 1
 Files that you changed:
@@ -118,7 +124,7 @@ Files that you changed:
     fn what_does_not_fit_is_counted() {
         let text = render(&obligations(100), Path::new("/w"), 1_000);
         assert!(text.len() <= 1_000, "{}", text.len());
-        let shown = text.matches("\n- #").count();
+        let shown = text.matches(" from 1/: ").count();
         assert!(shown > 5, "{text}");
         assert!(text.contains(&format!("\n- {} more\nFiles", 100 - shown)), "{text}");
     }

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 use std::sync::mpsc;
 
-use ikigai_conversation::{Log, Message, MessageId, NewMessage, Summary};
+use ikigai_conversation::{CommandId, Log, Message, MessageId, NewMessage, Summary};
 use ikigai_store::{
-    Change, FileAccess, ForkContext, LogEntry, Next, Obligations, State, StoredContent,
+    Change, CommandEnd, FileAccess, ForkContext, LogEntry, Next, Obligations, StartedCommand,
+    State, StoredContent,
 };
 use ikigai_testkit::{PLENTY, TestAgent, TestStore, new_fork, said};
 
@@ -49,6 +50,14 @@ async fn change(store: &TestStore, agent: &TestAgent, path: &str) {
     store.append_entries(lease, id, vec![entry], Next::Tool).await.unwrap();
 }
 
+async fn start(store: &TestStore, agent: &TestAgent, line: &str) -> CommandId {
+    let (lease, id) = (agent.lease.clone(), agent.id.clone());
+    let command = StartedCommand { line: line.to_owned() };
+    let render = |_| NewMessage::mark(None);
+    let started = store.start_command(lease, id, command, render, Next::Request).await.unwrap();
+    started.0.unwrap()
+}
+
 #[tokio::test]
 async fn obligations_are_what_is_true_in_the_commit_of_the_summary() {
     let store = super::store();
@@ -69,9 +78,13 @@ async fn obligations_are_what_is_true_in_the_commit_of_the_summary() {
         change(&store, one, path).await;
     }
     change(&store, two, "/w/other").await;
+    let (ended, running) = (start(&store, one, "true").await, start(&store, one, "serve").await);
+    let end = CommandEnd { exit_code: 0, tail: String::new() };
+    store.end_command(one.lease.clone(), one.id.clone(), ended, end).await.unwrap();
 
-    let Obligations { mail: (mail, all_mail), children, files } =
+    let Obligations { mail: (mail, all_mail), children, commands, files } =
         sum_up(&store, one, summary(first.id, Vec::new())).await;
+    assert_eq!(commands, [(running, "serve".to_owned())]);
     assert_eq!((mail.iter().map(|mail| mail.id).collect(), all_mail), (vec![announced], 1));
     assert_eq!(mail[0].body, long.trim());
     let children: Vec<_> = children.into_iter().map(|child| (child.id, child.state)).collect();
