@@ -107,9 +107,10 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
     let temporary = folder.join(format!(".{name}.{}", std::process::id()));
     let write = || {
-        let mut options = OpenOptions::new();
+        // Left by a crash, or by an agent: the file may be in a tree, and a link would be followed.
+        let _ = fs::remove_file(&temporary);
         let mut file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         file.write_all(text.as_bytes())?;
         file.set_permissions(fs::Permissions::from_mode(mode & 0o777))?;
         file.sync_all()?;
@@ -137,6 +138,19 @@ mod tests {
         for missing in ["nothing", "no/folder", "file/beneath"] {
             assert!(Document::read(&folder.path().join(missing)).unwrap().is_none(), "{missing}");
         }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_temporary_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("victim"), "old").unwrap();
+        let temporary = at(&format!(".settings.{}", std::process::id()));
+        std::os::unix::fs::symlink(at("victim"), temporary).unwrap();
+        replace(&at("settings"), "new").unwrap();
+        let texts = ["victim", "settings"].map(|name| fs::read_to_string(at(name)).unwrap());
+        assert_eq!(texts, ["old", "new"]);
+        assert!(!at("settings").is_symlink());
     }
 
     #[test]

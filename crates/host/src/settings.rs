@@ -107,12 +107,13 @@ pub fn notify(settings: &Settings) -> Notify {
     }
 }
 
-/// The paths of ikigai's own files: its folders, the user's configuration file and the files of an
-/// embedded database.
+/// The paths of ikigai's own files: its folders, the user's configuration and keys, and the files of
+/// an embedded database.
 pub fn own_places(settings: &Settings) -> anyhow::Result<Vec<PathBuf>> {
     let mut places = settings.folders().own();
-    // It may be elsewhere, or a link in our folder.
+    // They may be elsewhere, or links in our folder.
     places.extend(settings.user_file().map(Path::to_owned));
+    places.extend(settings.credentials().path().map(Path::to_owned));
     places.extend(settings.credentials().path().map(Path::to_owned));
     if let Ok(url) = settings.database_url() {
         places.extend(database_files(url.expose())?);

@@ -125,6 +125,22 @@ fn nothing_runs_where_a_command_could_replace_a_link_to_the_settings_that_were_n
     assert!(run("../outside/my.toml").1.contains("ran"));
 }
 
+/// Many keep the files in their home as links to a repository of their own.
+#[test]
+fn stored_keys_are_hidden_where_a_link_leads_to_them() {
+    let workspace = Workspace::new();
+    workspace.write("../dots/keys.toml", "openai = 'SECRET'\n").write("../dots/open", "open\n");
+    workspace.folder("../home/.config/ikigai");
+    let (home, dots) = (workspace.home(), workspace.path("../dots"));
+    symlink(dots.join("keys.toml"), home.join(".config/ikigai/credentials.toml")).unwrap();
+    let call = json!({"command": "cat ../dots/open ../dots/keys.toml"}).to_string();
+    let programs = [Some(workspace.ikigai()), without_bubblewrap(&workspace)];
+    for mut program in programs.into_iter().flatten() {
+        let output = result(in_usual_places(program.args(["tool", "bash", &call]), &home));
+        assert!(output.contains("open\\n") && !output.contains("SECRET"), "{output}");
+    }
+}
+
 /// Landlock cannot hide a path in a writable folder, so no command runs there.
 #[test]
 fn with_landlock_no_command_runs_in_a_tree_around_what_is_ikigais_own() {

@@ -3,6 +3,7 @@
 //! Every operation is relative to the open folder, and no path is resolved twice. So whatever
 //! replaces a parent folder, a write in progress stays in the folder that was found.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
@@ -247,6 +248,21 @@ pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
             Err(_) => return None,
         }
     }
+}
+
+/// The same for many paths, nearly all of which are in the same few folders and do not exist.
+pub(crate) fn real_paths(
+    paths: impl IntoIterator<Item = PathBuf>,
+) -> impl Iterator<Item = PathBuf> {
+    let mut folders: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
+    paths.into_iter().filter_map(move |path| {
+        let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+        let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), is_link) else {
+            return real_path(&path);
+        };
+        let real = folders.entry(folder.to_owned()).or_insert_with(|| real_path(folder));
+        real.as_ref().map(|folder| folder.join(name))
+    })
 }
 
 /// Opens a folder inside another; no link, `..` or magic link of /proc can leave it. Not every

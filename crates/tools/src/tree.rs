@@ -23,7 +23,6 @@
 
 mod find;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -34,7 +33,9 @@ use rustix::fs::CWD;
 use crate::file_error::FileError;
 use crate::gate::without_dots;
 use crate::lock::lock;
-use crate::place::{Links, Place, is_link, names_a_folder, open_folder, open_inside, real_path};
+use crate::place::{
+    Links, Place, is_link, names_a_folder, open_folder, open_inside, real_path, real_paths,
+};
 use crate::protected::is_guarded_at;
 
 /// The folders that file tools may use.
@@ -91,21 +92,10 @@ impl Tree {
     /// or inside one, was requested and stays.
     #[must_use]
     pub fn hiding(self, places: impl IntoIterator<Item = PathBuf>) -> Tree {
-        // Nearly all are in the same few folders, and most do not exist.
-        let mut folders: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
-        let real = places.into_iter().filter_map(|place| {
-            let is_link = place.symlink_metadata().is_ok_and(|found| found.is_symlink());
-            let (Some(folder), Some(name), false) = (place.parent(), place.file_name(), is_link)
-            else {
-                return real_path(&place);
-            };
-            let real = folders.entry(folder.to_owned()).or_insert_with(|| real_path(folder));
-            real.as_ref().map(|folder| folder.join(name))
-        });
         let is_inside = |place: &PathBuf| {
             self.roots.iter().any(|root| place.starts_with(&root.path) && *place != root.path)
         };
-        let hidden = real.filter(is_inside).collect();
+        let hidden = real_paths(places).filter(is_inside).collect();
         Tree { hidden, ..self }
     }
 

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::Sandbox;
-use crate::place::real_path;
+use crate::place::real_paths;
 
 /// Where services keep their sockets.
 const COVERED: [&str; 1] = ["/run"];
@@ -99,7 +99,7 @@ impl AccessMap {
     /// a command runs must take them into account.
     pub(super) fn hide_missing(&mut self, hidden: &[PathBuf]) {
         let missing = hidden.iter().filter(|path| path.symlink_metadata().is_err());
-        for path in missing.filter_map(|path| real_path(path)) {
+        for path in real_paths(missing.cloned()) {
             if self.access(&path) == PathAccess::Read {
                 self.0.insert(path, PathAccess::Hidden);
             }
