@@ -62,11 +62,22 @@ impl Theme {
         }
     }
 
+    /// The tint that the program uses on this background: the terminal of the tests says nothing
+    /// about its own, and gets the dark ones.
+    fn tint(self, number: u8) -> u8 {
+        match (self, number) {
+            (Theme::Light, 22) => 194,
+            (Theme::Light, 52) => 224,
+            (Theme::Light, 236) => 254,
+            (Theme::Dark | Theme::Light, number) => number,
+        }
+    }
+
     fn colour(self, colour: Color) -> Option<String> {
         match colour {
             Color::Default => None,
             Color::Idx(number @ 0..16) => Some(self.ansi()[usize::from(number % 8)].to_owned()),
-            Color::Idx(number) => Some(fixed(number)),
+            Color::Idx(number) => Some(fixed(self.tint(number))),
             Color::Rgb(red, green, blue) => Some(format!("#{red:02x}{green:02x}{blue:02x}")),
         }
     }

@@ -73,7 +73,7 @@ impl Table {
             lines.extend(self.render_row(row, widths));
             if number == 0 {
                 let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-                lines.push(Line::styled(rule.join("─┼─"), DIM));
+                lines.push(Line::from(Span::styled(rule.join("─┼─"), DIM)));
             }
         }
         lines
