@@ -151,10 +151,7 @@ fn after(command: Option<&Command>) -> Option<Command> {
         Command::Config => Command::Export { file: "talk.md".to_owned() },
         Command::Export { .. } => Command::ListFiles,
         Command::ListFiles => Command::ListModels,
-        Command::ListModels => Command::ListCommands,
-        Command::ListCommands => Command::StopCommand { id: CommandId::new(1).unwrap() },
-        Command::StopCommand { .. } => Command::Background,
-        Command::Background => return None,
+        Command::ListModels => return None,
     })
 }
 
@@ -202,8 +199,6 @@ fn expected(state: State, command: &Command) -> &'static str {
         Command::Config => "config",
         Command::ListFiles => "files",
         Command::ListModels => "models",
-        Command::ListCommands => "commands",
-        Command::StopCommand { .. } => "refused",
     }
 }
 
