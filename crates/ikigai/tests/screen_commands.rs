@@ -201,6 +201,23 @@ fn commands_that_tell_do_so() {
 }
 
 #[test]
+fn raw_shows_the_conversation_on_the_normal_screen_until_any_key() {
+    let server = talkative();
+    let mut screen = Screen::alone(&server);
+    screen.asks("one", "● Answer to one.");
+    screen.wait_until_idle();
+    screen.asks("/raw", "Press any key to return");
+    let is_alternate = |screen: &Screen| screen.terminal().screen().alternate_screen();
+    assert!(!is_alternate(&screen) && screen.text().contains("● Answer to one."));
+    // Control and C: it does not end the program.
+    screen.types("\x03");
+    screen.wait_until_gone("Press any key to return");
+    assert!(is_alternate(&screen));
+    screen.asks("two", "● Answer to two.");
+    assert_eq!(screen.leave().code, Some(0));
+}
+
+#[test]
 fn the_last_answer_goes_to_the_clipboard() {
     let server = talkative();
     let mut screen = Screen::alone(&server);

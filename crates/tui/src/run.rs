@@ -186,14 +186,21 @@ impl Runner {
     /// pressed.
     async fn show_plain(&mut self, text: &str) -> io::Result<Flow> {
         self.screen.lend();
-        let shown = Screen::print_plain(text);
-        shown?;
-        tokio::select! {
-            () = self.ending.cancelled() => return Ok(Flow::Quit),
-            typed = self.keyboard.next() => drop(typed?),
+        let shown = self.wait_below(text).await;
+        Screen::end_plain();
+        let flow = shown?;
+        if flow == Flow::Continue {
+            self.reclaim()?;
         }
-        self.reclaim()?;
-        Ok(Flow::Continue)
+        Ok(flow)
+    }
+
+    async fn wait_below(&mut self, text: &str) -> io::Result<Flow> {
+        Screen::print_plain(text)?;
+        tokio::select! {
+            () = self.ending.cancelled() => Ok(Flow::Quit),
+            typed = self.keyboard.next() => typed.map(|_| Flow::Continue),
+        }
     }
 
     /// Lends the terminal to the editor until it exits.

@@ -117,12 +117,20 @@ impl Screen {
         self.forget()
     }
 
-    /// Prints text on the normal screen, unwrapped, while the terminal is lent. Keys are not echoed.
+    /// Prints text on the normal screen, unwrapped, while the terminal is lent. Keys are not echoed,
+    /// and Ctrl+C is one like any other. [`end_plain`](Screen::end_plain) must follow.
     pub(crate) fn print_plain(text: &str) -> io::Result<()> {
+        enable_raw_mode()?;
         let mut stdout = io::stdout();
-        writeln!(stdout, "{}", safe(text))?;
-        write!(stdout, "Press Enter to return ")?;
+        let text = safe(text).replace('\n', "\r\n");
+        write!(stdout, "{text}\r\nPress any key to return ")?;
         stdout.flush()
+    }
+
+    pub(crate) fn end_plain() {
+        // The terminal may be gone.
+        let _ = write!(io::stdout(), "\r\n");
+        let _ = disable_raw_mode();
     }
 
     pub(crate) fn ring(&mut self, text: &str) -> io::Result<()> {
