@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn mail_comes_first() {
         let id = MailId::new(7).unwrap();
-        let mail = Announcement { id, from: AgentId::top_level(1), body: "hi".to_owned() };
+        let mail = Announcement { id, from: AgentId::top_level(1).into(), body: "hi".to_owned() };
         let ended = vec![ended(1, 7_300, "")];
         let unread = Unread { count: 1, new: vec![mail], all_new: vec![id], ended };
         let expected = [

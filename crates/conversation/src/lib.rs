@@ -15,7 +15,7 @@
 //! | [`Seen`] | what a model may see of a log, by [`Log::view`] | `view.rs` |
 //! | [`TrimPlan`], [`SummaryPlan`] | what can be left out when a context fills up | `making_room.rs`, `counting.rs`, `size.rs` |
 //! | [`Reduction`] | the part of a log that is still needed after that | `reduction.rs` |
-//! | [`AgentId`], [`MessageId`], … | IDs | `agent_id.rs`, `ids.rs` |
+//! | [`AgentId`], [`Correspondent`], [`MessageId`], … | IDs | `agent_id.rs`, `correspondent.rs`, `ids.rs` |
 //!
 //! # Invariants
 //!
@@ -80,6 +80,7 @@ mod making_room;
 mod size;
 
 mod agent_id;
+mod correspondent;
 mod error;
 mod ids;
 mod time;
@@ -90,6 +91,7 @@ pub use body::{
     Rewind, Summary, ToolCall, ToolResult, Trim, Usage,
 };
 pub use compose::THINKING_LIMIT;
+pub use correspondent::Correspondent;
 pub use diff::{DiffLine, FileDiff, Hunk};
 pub use effort::Effort;
 pub use error::{DecodeError, IdError};

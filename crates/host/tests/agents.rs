@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, Correspondent};
 use ikigai_host::{AgentSlot, ServiceEnd, SessionOptions};
 use ikigai_protocol::{Command, CommandError, Reply, Runner, render_reply};
 use ikigai_testkit::{ModelServer, Reply as ModelReply};
@@ -68,14 +68,15 @@ async fn mail_is_sent_listed_and_read() {
     // The mail would wake the child.
     assert_eq!(session.execute("0/0/", Command::HoldMail).await, Ok(Reply::Done));
     let sent = session.execute("0/", mail("send 0/0/ look at this")).await;
-    assert_eq!(sent, Ok(Reply::MailSent { to: agent("0/0/") }));
+    assert_eq!(sent, Ok(Reply::MailSent { to: agent("0/0/").into() }));
     let inbox = session.execute("0/0/", mail("")).await.unwrap();
     let text = render_reply(&inbox, &agent("0/0/"), &home.project()).unwrap();
-    assert!(text.ends_with("[unread] from 0/ - \"look at this\""), "{text}");
+    assert!(text.ends_with("[unread] from user - \"look at this\""), "{text}");
     let Ok(Reply::Mail(read)) = session.execute("0/0/", mail("read 1")).await else {
         panic!("not read")
     };
-    assert_eq!((read.from, read.body.as_str()), (agent("0/"), "look at this"));
+    assert_eq!((read.from, read.body.as_str()), (Correspondent::User, "look at this"));
+    assert_eq!(read.read_for, Some(agent("0/0/").into()));
     let usage = session.execute("0/", mail("read")).await;
     let expected = CommandError::Usage("Missing argument. Use /mail read ID".to_owned());
     assert_eq!(usage, Err(expected));

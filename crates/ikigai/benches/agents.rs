@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    AgentAddress, AgentLimits, Budget, ForkContext, Location, NewFork, Options, Outcome, Process,
-    Step, Store,
+    AgentAddress, AgentLimits, Budget, ForkContext, Location, MailAddress, NewFork, Options,
+    Outcome, Process, Step, Store,
 };
 use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use rusqlite::Connection;
@@ -225,8 +225,11 @@ impl Bench {
 
     fn send(&self, to: &str, body: &str) {
         let agent = AgentId::parse(to).expect("an id");
-        let step =
-            Step::Send { to: AgentAddress::Id(agent), given: to.to_owned(), body: body.to_owned() };
+        let step = Step::Send {
+            to: MailAddress::Agent(AgentAddress::Id(agent)),
+            given: to.to_owned(),
+            body: body.to_owned(),
+        };
         let sent = self.store.perform(self.session, AgentId::top_level(0), step, Some(BUDGET));
         let sent = self.runtime.block_on(sent);
         assert!(matches!(sent, Ok(Outcome::Sent { .. })), "{sent:?}");

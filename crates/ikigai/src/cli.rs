@@ -207,9 +207,9 @@ pub(crate) enum MailAction {
         /// The number of the message
         id: String,
     },
-    /// Send a message to an agent
+    /// Send a message as the user, or with --agent as that agent
     Send {
-        /// The recipient: 1/, 0/2/, parent, or a name
+        /// The recipient: 1/, 0/2/, parent, a name, or user
         to: String,
         /// The text; - reads it from stdin
         body: String,

@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use anyhow::Context;
 use ikigai_agents::{SeatError, until_over};
-use ikigai_conversation::{AgentId, SessionId};
+use ikigai_conversation::{AgentId, Correspondent, SessionId};
 use ikigai_host::{
     AgentSlot, Environment, SessionOptions, existing_session, explain, find_agent, find_folder,
     find_session, open_database, parse_agent, place, settings,
@@ -38,12 +39,13 @@ pub(crate) fn how_to_continue(session: SessionId, top: &AgentId) -> String {
     format!("To continue: ikigai -c{agent}, or ikigai --session {session}{agent}")
 }
 
-/// A session in an open database, with the selected agent.
+/// A session in an open database, with the selected agent or the user.
 pub(crate) struct StoredSession<'a> {
     database: Database,
     environment: &'a Environment,
     pub(crate) id: SessionId,
-    pub(crate) agent: AgentId,
+    /// On whose behalf steps are performed.
+    pub(crate) actor: Correspondent,
 }
 
 impl<'a> StoredSession<'a> {
@@ -54,9 +56,12 @@ impl<'a> StoredSession<'a> {
         if selection.new && selection.inside_agent {
             anyhow::bail!("--new cannot be used inside an agent's command");
         }
-        let (database, agent) = open_for_agent(environment)?;
-        if selection.new && agent != AgentId::top_level(0) {
-            return Err(SeatError::NotInNewSession(agent).into());
+        let (database, actor) = open_for_actor(environment)?;
+        if let Some(agent) = actor.agent()
+            && selection.new
+            && *agent != AgentId::top_level(0)
+        {
+            return Err(SeatError::NotInNewSession(agent.clone()).into());
         }
         let (place, budget) = (place(environment), settings::budget(&environment.settings));
         let new = SessionId::new(Uuid::now_v7());
@@ -74,16 +79,16 @@ impl<'a> StoredSession<'a> {
             let folders = environment.roots()?.folders().to_vec();
             database.wait(database.store.check_roots(id, Process::current(), folders))?;
         }
-        Ok(StoredSession { database, environment, id, agent })
+        Ok(StoredSession { database, environment, id, actor })
     }
 
     /// Like [`open`](Self::open), but creates nothing: `None` if the directory has no session yet.
     pub(crate) fn open_existing(
         environment: &'a Environment,
     ) -> anyhow::Result<Option<StoredSession<'a>>> {
-        let (database, agent) = open_for_agent(environment)?;
+        let (database, actor) = open_for_actor(environment)?;
         let id = database.wait(existing_session(&database.store, environment))?;
-        Ok(id.map(|id| StoredSession { database, environment, id, agent }))
+        Ok(id.map(|id| StoredSession { database, environment, id, actor }))
     }
 
     /// Like [`open_existing`](Self::open_existing), but fails if there is no session.
@@ -105,19 +110,24 @@ impl<'a> StoredSession<'a> {
         })
     }
 
+    /// The selected agent.
+    pub(crate) fn agent(&self) -> anyhow::Result<&AgentId> {
+        self.actor.agent().context("the user is not an agent: 'ikigai agents' lists them")
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.database.store
     }
 
-    /// Performs a step as the agent; `None` if the database failed, which is printed.
+    /// Performs a step; `None` if the database failed, which is printed.
     pub(crate) fn perform(&self, step: Step) -> anyhow::Result<Option<Outcome>> {
         // Inside an agent's command the user is not the one acting.
         let refill = match self.environment.selection.inside_agent {
             true => None,
             false => Some(settings::budget(&self.environment.settings)),
         };
-        let (session, agent) = (self.id, self.agent.clone());
-        match self.wait(self.store().perform(session, agent, step, refill)) {
+        let (session, actor) = (self.id, self.actor.clone());
+        match self.wait(self.store().perform(session, actor, step, refill)) {
             Ok(outcome) => Ok(Some(outcome)),
             // The selection is wrong, not the step.
             Err(error @ (StoreError::AgentNotFound(_) | StoreError::SessionNotFound(_))) => {
@@ -135,16 +145,17 @@ impl<'a> StoredSession<'a> {
         &self,
         wait: Wait,
     ) -> anyhow::Result<Option<Result<StartedWait, Refusal>>> {
+        let agent = self.agent()?;
         self.wait(async {
             let limit = wait.limit;
-            let watched = self.store().watch(self.id, self.agent.clone(), wait).await;
+            let watched = self.store().watch(self.id, agent.clone(), wait).await;
             let waiting = match watched.map_err(explain)? {
                 Ok(waiting) => waiting,
                 Err(refusal) => return Ok(Some(Err(refusal))),
             };
             let mut signals = Signals::listen()?;
             tokio::select! {
-                over = until_over(self.store(), self.id, &self.agent, &waiting, limit) => over?,
+                over = until_over(self.store(), self.id, agent, &waiting, limit) => over?,
                 _ = signals.next() => return Ok(None),
             }
             Ok(Some(Ok(waiting)))
@@ -184,15 +195,18 @@ impl Database {
     }
 }
 
-/// Opens the database and resolves the selected agent. A name is looked up in the existing session,
+/// Opens the database and resolves the selected agent, or the user. A name is looked up in the existing session,
 /// if any.
-fn open_for_agent(environment: &Environment) -> anyhow::Result<(Database, AgentId)> {
+fn open_for_actor(environment: &Environment) -> anyhow::Result<(Database, Correspondent)> {
     let named = environment.selection.agent.as_deref().unwrap_or("0/");
+    if named == Correspondent::USER && !environment.selection.inside_agent {
+        return Ok((Database::open(environment)?, Correspondent::User));
+    }
     // Report an invalid ID before anything is opened. An agent's command always has an ID.
     let parsed = parse_agent(named);
     if named.contains('/') || environment.selection.inside_agent {
         let agent = parsed?;
-        return Ok((Database::open(environment)?, agent));
+        return Ok((Database::open(environment)?, agent.into()));
     }
     let database = Database::open(environment)?;
     let agent = match parsed {
@@ -202,5 +216,5 @@ fn open_for_agent(environment: &Environment) -> anyhow::Result<(Database, AgentI
             find_agent(&database.store, session, named).await
         })?,
     };
-    Ok((database, agent))
+    Ok((database, agent.into()))
 }

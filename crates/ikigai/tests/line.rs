@@ -205,7 +205,7 @@ fn mail_that_comes_while_it_is_idle_wakes_the_agent() {
     terminal.wait_for(" → 0/   wake up\r\n");
     terminal.wait_for("● I have read it.\r\n❯ ");
     terminal.type_line("/mail");
-    terminal.wait_for("Inbox for agent 0/:\r\n  #1 from 0/ - \"wake up\"");
+    terminal.wait_for("Inbox for agent 0/:\r\n  #1 from user - \"wake up\"");
     terminal.type_line("/mail peek 1");
     terminal.wait_for("Time: just now\r\n\r\nwake up\r\n❯ ");
     terminal.type_line("/mail read 1");

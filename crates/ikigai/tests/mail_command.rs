@@ -40,7 +40,7 @@ fn unread_makes_a_message_unread_again() {
     workspace.print(["mail", "send", "0/", "x"]);
     workspace.print(["mail", "read", "1"]);
     assert_eq!(workspace.run(["mail", "unread", "1"]), done("Message #1 is unread again"));
-    let listed = "Inbox for agent 0/:\n  #1 [unread] from 0/ - \"x\"";
+    let listed = "Inbox for agent 0/:\n  #1 [unread] from user - \"x\"";
     assert_eq!(workspace.run(["mail", "inbox"]), done(listed));
     let told = json!({"id": 1, "unread": true});
     assert_eq!(workspace.json(["mail", "unread", "1", "--json"]), told);
@@ -67,6 +67,38 @@ fn a_peek_shows_a_message_and_changes_nothing() {
     let (code, _, stderr) = workspace.run(["mail", "peek", "2"]);
     assert_eq!((code, &*stderr), (1, "Error: Message #2 not found\n"));
     assert_eq!(workspace.number("SELECT count(*) FROM mail WHERE read_by_person = 1"), 0);
+}
+
+/// Regression: mail from a shell was from agent 0/, even if it was for that agent.
+#[test]
+fn mail_from_a_shell_is_from_the_user_who_has_a_mailbox() {
+    let workspace = Workspace::with_agents(2);
+    let sent = done("Mail sent to agent 0/");
+    assert_eq!(workspace.run(["mail", "send", "0/", "from the shell"]), sent);
+    let read = done("From: user\nTime: just now\n\nfrom the shell");
+    assert_eq!(workspace.run(["mail", "read", "1"]), read);
+    let empty = done("Inbox for user:\n  (no messages)");
+    assert_eq!(workspace.run(["mail", "inbox", "--agent", "user"]), empty);
+    let to_user = ["mail", "send", "user", "done", "--agent", "1/"];
+    assert_eq!(workspace.run(to_user), done("Mail sent to user"));
+    let arguments = r#"{"action":"send","to":"user","body":"two"}"#;
+    let result = json!({"sent": true, "to": "user", "id": 3});
+    assert_eq!(workspace.json(["tool", "mail", arguments]), result);
+    let listed =
+        "Inbox for user:\n  #3 [unread] from 0/ - \"two\"\n  #2 [unread] from 1/ - \"done\"";
+    assert_eq!(workspace.run(["mail", "inbox", "--agent", "user"]), done(listed));
+    let (code, _, stderr) = workspace.run(["mail", "read", "2"]);
+    assert_eq!((code, &*stderr), (1, "Error: Message #2 not found\n"), "it is not that of 0/");
+    let read = done("From: 1/\nTime: just now\n\ndone");
+    assert_eq!(workspace.run(["mail", "peek", "2", "--agent", "user"]), read);
+    assert_eq!(workspace.run(["mail", "read", "2", "--agent", "user"]), read);
+    let inbox = workspace.json(["mail", "inbox", "--agent", "user", "--json"]);
+    assert_eq!(inbox["unread_count"], 1);
+    assert_eq!(workspace.json(["agents", "--json"]).as_array().unwrap().len(), 2);
+    let (code, _, stderr) = workspace.run(["agents", "add", "user"]);
+    assert_eq!((code, stderr.contains("user")), (1, true), "{stderr}");
+    let (code, _, stderr) = workspace.run(["log", "--agent", "user"]);
+    assert_eq!((code, stderr.contains("the user is not an agent")), (1, true), "{stderr}");
 }
 
 /// What only a person saw does not count as told; made unread, it is told once more.
@@ -133,11 +165,11 @@ fn json_is_the_result_of_the_tool_with_exit_code_0() {
     workspace.sql("UPDATE mail SET sent_at = 1705314600999");
     check(
         &["inbox", "--agent", "1/"],
-        r#"{"messages":[{"id":1,"from":"0/","unread":true,"preview":"Hello"}],"unread_count":1}"#,
+        r#"{"messages":[{"id":1,"from":"user","unread":true,"preview":"Hello"}],"unread_count":1}"#,
     );
     check(
         &["read", "1", "--agent", "1/"],
-        r#"{"id":1,"from":"0/","timestamp":"2024-01-15T10:30:00Z","body":"Hello"}"#,
+        r#"{"id":1,"from":"user","timestamp":"2024-01-15T10:30:00Z","body":"Hello"}"#,
     );
     check(&["read", "1"], r#"{"error":"Message #1 not found"}"#);
     check(&["read", "x"], r#"{"error":"Invalid message ID"}"#);
@@ -156,7 +188,7 @@ fn a_body_comes_from_standard_input_for_a_dash() {
     assert_eq!(send("\nfirst\nsecond\n".as_bytes()), done("Mail sent to agent 0/"));
     assert_eq!(
         workspace.print(["mail", "read", "1"]),
-        "From: 0/\nTime: just now\n\nfirst\nsecond\n"
+        "From: user\nTime: just now\n\nfirst\nsecond\n"
     );
     assert_eq!(send(b""), failed("Error: Message body cannot be empty"));
     let no_text = send(b"\xff");

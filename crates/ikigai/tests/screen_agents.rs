@@ -170,7 +170,7 @@ fn mail_waits_while_the_person_writes_and_wakes_the_agent_when_they_are_done() {
     screen.wait_for(" → 0/   look here ");
     screen.wait_for("● I have mail.");
     screen.wait_for("── [mail:1] ──");
-    screen.asks("/mail", "[unread] from 0/ - \"look here ");
+    screen.asks("/mail", "[unread] from user - \"look here");
     screen.asks("/mail read 1", "look here x");
     screen.wait_until_gone("── [mail:1] ──");
 }

@@ -103,7 +103,7 @@ fn mail_that_was_there_before_is_announced_after_the_turn() {
         let expected = ["session", "text", "done", "notification", "text", "done"];
         assert_eq!(types(&events), expected);
         let text = "[Notification: You have 2 unread messages in your inbox]\n\
-            #2 from 0/: \"second\"\n#1 from 0/: \"first\"";
+            #2 from user: \"second\"\n#1 from user: \"first\"";
         let requests = server.requests();
         assert_eq!(requests.len(), 3);
         assert_eq!(last_text(&requests[1]), "and on");
@@ -141,7 +141,7 @@ fn mail_that_is_read_in_the_second_turn_is_read_for_good() {
     let (code, events) = workspace.run_json(&server, Format::Chat, ["-c", "go"]);
     assert_eq!((code, &events.last().unwrap()["text"]), (0, &json!("two")));
     let output = server.requests()[2].tool_output("c1");
-    assert_eq!((&output["from"], &output["body"]), (&json!("0/"), &json!(long.trim())));
+    assert_eq!((&output["from"], &output["body"]), (&json!("user"), &json!(long.trim())));
     let agents = workspace.json(["agents", "--json"]);
     let state = (&agents[0]["unread"], &agents[0]["notification_pending"]);
     assert_eq!(state, (&json!(0), &json!(false)));

@@ -1,4 +1,4 @@
-//! `/mail`: the same mailbox, as a user types it.
+//! `/mail`: mailboxes, as a user types it.
 
 use ikigai_store::{InboxFilter, Step};
 
@@ -13,13 +13,25 @@ Usage: /mail [inbox]
        /mail read ID
        /mail peek ID
        /mail send AGENT TEXT
-       /mail unread ID";
+       /mail unread ID
+       /mail user [ID]";
 
 /// A parsed command, ready for the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// What to do.
     pub step: Step,
+    /// In whose mailbox, or in whose name.
+    pub owner: Owner,
+}
+
+/// Whose mailbox a command uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The agent that the user looks at, or that the command line selects.
+    Agent,
+    /// The user.
+    User,
 }
 
 impl Command {
@@ -39,6 +51,8 @@ impl Command {
                 (_, "") => Err(missing(word)),
                 (to, text) => Command::send(to, without_quotes(text)),
             },
+            ("user", "") => Ok(Command::inbox().of(Owner::User)),
+            ("user", id) => Command::read(id).map(|command| command.of(Owner::User)),
             _ => Err(USAGE.to_owned()),
         }
     }
@@ -46,7 +60,13 @@ impl Command {
     /// Lists the mailbox.
     pub fn inbox() -> Command {
         let filter = InboxFilter { unread: None, from: None, limit: DEFAULT_LIMIT, offset: 0 };
-        Command { step: Step::Inbox(filter) }
+        Command { step: Step::Inbox(filter), owner: Owner::Agent }
+    }
+
+    /// The same in the mailbox of `owner`.
+    #[must_use]
+    pub fn of(self, owner: Owner) -> Command {
+        Command { owner, ..self }
     }
 
     /// Reads a message.
@@ -69,14 +89,16 @@ impl Command {
         Command::checked(parse_id_text(id).map(Step::Unread))
     }
 
-    /// Sends `text` to an agent.
+    /// Sends `text`, from the user.
     #[allow(clippy::missing_errors_doc, reason = "as with read")]
     pub fn send(to: &str, text: &str) -> Result<Command, String> {
-        Command::checked(body::checked(text).map(|body| send(to, body)))
+        let sent = Command::checked(body::checked(text).map(|body| send(to, body)));
+        sent.map(|command| command.of(Owner::User))
     }
 
     fn checked(step: Result<Step, MailError>) -> Result<Command, String> {
-        step.map(|step| Command { step }).map_err(|error| error.to_string())
+        let command = |step| Command { step, owner: Owner::Agent };
+        step.map(command).map_err(|error| error.to_string())
     }
 }
 
@@ -105,7 +127,7 @@ fn without_quotes(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::AgentId;
-    use ikigai_store::AgentAddress;
+    use ikigai_store::{AgentAddress, MailAddress};
 
     use super::*;
 
@@ -114,7 +136,8 @@ mod tests {
     }
 
     fn sent(to: &str, body: &str) -> Step {
-        Step::Send { to: AgentAddress::Id(agent(to)), given: to.to_owned(), body: body.to_owned() }
+        let address = MailAddress::Agent(AgentAddress::Id(agent(to)));
+        Step::Send { to: address, given: to.to_owned(), body: body.to_owned() }
     }
 
     #[track_caller]
@@ -136,6 +159,20 @@ mod tests {
         check("send 1/ text to the  end", Ok(sent("1/", "text to the  end")));
         check("send 0/1 x", Ok(sent("0/1/", "x")));
         check("send   1/   first\nsecond  ", Ok(sent("1/", "first\nsecond")));
+    }
+
+    /// Regression: mail that the user sent was from the agent in view.
+    #[test]
+    fn mail_is_sent_by_the_user_and_the_user_has_a_mailbox() {
+        let owner = |line| Command::parse(line).map(|command| command.owner);
+        for line in ["send 1/ x", "send user x", "user", "user 5"] {
+            assert_eq!(owner(line), Ok(Owner::User), "{line}");
+        }
+        for line in ["", "read 5", "peek 5", "unread 5"] {
+            assert_eq!(owner(line), Ok(Owner::Agent), "{line}");
+        }
+        check("user 5", Ok(Step::Read(5)));
+        check("user x", Err("Invalid message ID"));
     }
 
     #[test]
@@ -166,7 +203,7 @@ mod tests {
         for line in ["help", "Inbox", "inbox 5", "delete 5", "5", "reads 5", "--help"] {
             check(line, Err(USAGE));
         }
-        let forms = ["[inbox]", "read ID", "peek ID", "send AGENT TEXT", "unread ID"];
+        let forms = ["[inbox]", "read ID", "peek ID", "send AGENT TEXT", "unread ID", "user [ID]"];
         let lines: Vec<&str> =
             USAGE.lines().map(|line| line.trim_start_matches("Usage:").trim()).collect();
         assert_eq!(lines, forms.map(|form| format!("/mail {form}")));

@@ -1,6 +1,6 @@
 //! Errors of mail calls and commands, letter by letter.
 
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, Correspondent};
 use ikigai_store::{BODY_LIMIT, MAILBOX_LIMIT, Outcome};
 use ikigai_tools::ToolResult;
 
@@ -43,8 +43,8 @@ pub enum MailError {
     #[error("Agent {0} is dead")]
     Dead(AgentId),
     /// The recipient has too much unread mail.
-    #[error("Mailbox of agent {0} is full ({MAILBOX_LIMIT} unread)")]
-    Full(AgentId),
+    #[error("Mailbox of {} is full ({MAILBOX_LIMIT} unread)", named(.0))]
+    Full(Correspondent),
     /// The database refused the step.
     #[error("Database error")]
     Database,
@@ -77,6 +77,14 @@ impl MailError {
 impl From<MailError> for ToolResult {
     fn from(error: MailError) -> ToolResult {
         ToolResult::error(&error.to_string())
+    }
+}
+
+/// `agent 1/` or `user`
+fn named(owner: &Correspondent) -> String {
+    match owner {
+        Correspondent::User => owner.to_string(),
+        Correspondent::Agent(agent) => format!("agent {agent}"),
     }
 }
 

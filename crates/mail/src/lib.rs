@@ -1,4 +1,4 @@
-//! Mail between agents: the rules of a mailbox, the `mail` tool, and the texts of `/mail` and
+//! Mail between agents and with the user: the rules of a mailbox, the `mail` tool, and the texts of `/mail` and
 //! notifications.
 //!
 //! The store keeps the rows and enforces what must hold at a commit. This crate decides everything
@@ -34,7 +34,7 @@ mod relative_time;
 mod result;
 
 pub use address::parse_named;
-pub use command::{Command, USAGE};
+pub use command::{Command, Owner, USAGE};
 pub use error::MailError;
 pub use notification::notification;
 pub use preview::preview;

@@ -40,7 +40,7 @@ mod tests {
             .zip((1..).map(|back| 10 - back))
             .map(|(body, number)| Announcement {
                 id: id(number),
-                from: AgentId::top_level(1),
+                from: AgentId::top_level(1).into(),
                 body: (*body).to_owned(),
             })
             .collect();

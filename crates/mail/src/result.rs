@@ -75,7 +75,7 @@ fn bare(fields: Value) -> ToolResult {
 
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::{AgentId, MailId, Time};
+    use ikigai_conversation::{AgentId, Correspondent, MailId, Time};
     use ikigai_store::{InboxEntry, Mail};
 
     use super::*;
@@ -90,7 +90,12 @@ mod tests {
     }
 
     fn listed(number: i64, unread: bool, body: &str) -> InboxEntry {
-        InboxEntry { id: id(number), from: AgentId::top_level(1), unread, body: body.to_owned() }
+        InboxEntry {
+            id: id(number),
+            from: AgentId::top_level(1).into(),
+            unread,
+            body: body.to_owned(),
+        }
     }
 
     #[test]
@@ -111,7 +116,7 @@ mod tests {
     fn a_message_has_its_sender_its_time_to_the_second_and_its_whole_body() {
         let mail = Mail {
             id: id(5),
-            from: AgentId::parse("0/1/").unwrap(),
+            from: AgentId::parse("0/1/").unwrap().into(),
             sent_at: Time::from_millis(1_705_314_600_999),
             body: "a\n\"b\"".to_owned(),
         };
@@ -123,7 +128,9 @@ mod tests {
     #[test]
     fn the_result_of_sending_names_recipient_and_message() {
         let to = AgentId::top_level(1);
-        check(&Outcome::Sent { id: id(7), to }, r#"{"sent":true,"to":"1/","id":7}"#);
+        check(&Outcome::Sent { id: id(7), to: to.into() }, r#"{"sent":true,"to":"1/","id":7}"#);
+        let to_user = Outcome::Sent { id: id(7), to: Correspondent::User };
+        check(&to_user, r#"{"sent":true,"to":"user","id":7}"#);
         check(&Outcome::MadeUnread(id(7)), r#"{"id":7,"unread":true}"#);
     }
 
@@ -135,7 +142,14 @@ mod tests {
         let long = format!(r#"{{"error":"Agent {} not found"}}"#, "ä".repeat(64));
         check(&Outcome::NoAgent("ä".repeat(65)), &long);
         check(&Outcome::Dead(agent.clone()), r#"{"error":"Agent 1/ is dead"}"#);
-        check(&Outcome::Full(agent), r#"{"error":"Mailbox of agent 1/ is full (1000 unread)"}"#);
+        check(
+            &Outcome::Full(agent.into()),
+            r#"{"error":"Mailbox of agent 1/ is full (1000 unread)"}"#,
+        );
+        check(
+            &Outcome::Full(Correspondent::User),
+            r#"{"error":"Mailbox of user is full (1000 unread)"}"#,
+        );
         assert_eq!(render_result(None).to_string(), r#"{"error":"Database error"}"#);
     }
 }

@@ -9,7 +9,7 @@ use ikigai_tools::{
 };
 use serde_json::Value;
 
-use crate::address::{parse_agent, send};
+use crate::address::{parse_correspondent, send};
 use crate::body;
 use crate::error::MailError;
 
@@ -93,7 +93,8 @@ const LARGEST_LIMIT: u64 = 200;
 
 fn parse_filter(arguments: &Arguments) -> Result<InboxFilter, MailError> {
     let unread = optional_value(arguments, "unread", Value::as_bool)?;
-    let from = optional_value(arguments, "from", |value| value.as_str().and_then(parse_agent))?;
+    let from =
+        optional_value(arguments, "from", |value| value.as_str().and_then(parse_correspondent))?;
     let limit = optional_value(arguments, "limit", |value| {
         whole(value).filter(|limit| (1..=LARGEST_LIMIT).contains(limit))
     })?;
@@ -153,8 +154,8 @@ fn parse_send(arguments: &Arguments) -> Result<Step, MailError> {
 
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::AgentId;
-    use ikigai_store::AgentAddress;
+    use ikigai_conversation::{AgentId, Correspondent};
+    use ikigai_store::{AgentAddress, MailAddress};
     use ikigai_tools::{Dispatcher, Work};
 
     use super::*;
@@ -212,11 +213,13 @@ mod tests {
     fn filters_can_be_combined() {
         check_filter(r#""unread":true"#, Ok(InboxFilter { unread: Some(true), ..ALL }));
         check_filter(r#""unread":false"#, Ok(InboxFilter { unread: Some(false), ..ALL }));
-        let child = AgentId::parse("0/1/").ok();
+        let child = AgentId::parse("0/1/").ok().map(Correspondent::Agent);
         for from in ["0/1/", "0/1", " 0/1/ "] {
             let filter = InboxFilter { from: child.clone(), ..ALL };
             check_filter(&format!(r#""from":"{from}""#), Ok(filter));
         }
+        let user = InboxFilter { from: Some(Correspondent::User), ..ALL };
+        check_filter(r#""from":"user""#, Ok(user));
         for (limit, expected) in [("1", 1), ("200", 200), (r#""7""#, 7)] {
             let filter = InboxFilter { limit: expected, ..ALL };
             check_filter(&format!(r#""limit":{limit}"#), Ok(filter));
@@ -298,7 +301,7 @@ mod tests {
     #[test]
     fn mail_is_sent_trimmed_to_its_recipient() {
         let step = |to, given: &str, body: &str| Step::Send {
-            to,
+            to: MailAddress::Agent(to),
             given: given.to_owned(),
             body: body.to_owned(),
         };
@@ -315,6 +318,9 @@ mod tests {
         check(r#"{"action":"send","to":"parent","body":"x"}"#, Ok(parent));
         let name = step(AgentAddress::Name("reviewer".to_owned()), "reviewer", "x");
         check(r#"{"action":"send","to":"reviewer","body":"x"}"#, Ok(name));
+        let user =
+            Step::Send { to: MailAddress::User, given: "user".to_owned(), body: "x".to_owned() };
+        check(r#"{"action":"send","to":"user","body":"x"}"#, Ok(user));
     }
 
     #[track_caller]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Effort};
+use ikigai_conversation::{AgentId, Correspondent, Effort};
 
 use crate::agents::{AgentSummary, Runner};
 use crate::elapsed::render_elapsed;
@@ -34,7 +34,7 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
         Reply::Redone(report) => render_redo(report, directory),
         Reply::Inbox(inbox) => render_inbox(inbox),
         Reply::Mail(mail) => render_mail(mail),
-        Reply::MailSent { to } => format!("Mail sent to agent {to}"),
+        Reply::MailSent { to } => format!("Mail sent to {}", named(to)),
         Reply::MailUnread(id) => format!("Message #{id} is unread again"),
         Reply::Forked(child) => format!("Forked agent {child}. Talk to it with /agent {child}"),
         Reply::Killed(agents) => format!("Killed: {}", join(agents)),
@@ -135,13 +135,21 @@ fn left_reason(reason: LeftReason) -> &'static str {
 fn render_mail(mail: &Mail) -> String {
     let text = format!("From: {}\nTime: {}\n\n{}", mail.from, mail.age, mail.body);
     match &mail.read_for {
-        Some(agent) => format!("{text}\n\n(marked read for {agent})"),
+        Some(owner) => format!("{text}\n\n(marked read for {owner})"),
         None => text,
     }
 }
 
+/// `agent 1/` or `user`
+fn named(correspondent: &Correspondent) -> String {
+    match correspondent {
+        Correspondent::User => correspondent.to_string(),
+        Correspondent::Agent(agent) => format!("agent {agent}"),
+    }
+}
+
 fn render_inbox(inbox: &Inbox) -> String {
-    let mut text = format!("Inbox for agent {}:", inbox.agent);
+    let mut text = format!("Inbox for {}:", named(&inbox.owner));
     for mail in &inbox.mail {
         let unread = if mail.unread { "[unread] " } else { "" };
         text.push_str(&format!(

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use ikigai_conversation::{AgentId, CommandId, Effort, MailId, Message, Mode, SessionId, Time};
+use ikigai_conversation::{
+    AgentId, CommandId, Correspondent, Effort, MailId, Message, Mode, SessionId, Time,
+};
 use serde::Serialize;
 
 use crate::agents::AgentSummary;
@@ -36,14 +38,14 @@ pub enum Reply {
     Undone(UndoReport),
     /// File changes were redone.
     Redone(UndoReport),
-    /// The mailbox of an agent.
+    /// A mailbox.
     Inbox(Inbox),
     /// A mail that was read.
     Mail(Mail),
     /// Mail was sent.
     MailSent {
         /// The recipient.
-        to: AgentId,
+        to: Correspondent,
     },
     /// A mail was marked as unread.
     MailUnread(MailId),
@@ -127,7 +129,7 @@ pub enum QueuedUntil {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Inbox {
     /// The owner of the mailbox.
-    pub agent: AgentId,
+    pub owner: Correspondent,
     /// Unread mail first.
     pub mail: Vec<MailSummary>,
     /// How much mail is not listed.
@@ -142,7 +144,7 @@ pub struct MailSummary {
     /// Whether it is unread.
     pub unread: bool,
     /// The sender.
-    pub from: AgentId,
+    pub from: Correspondent,
     /// The start of the text, on one line.
     pub preview: String,
 }
@@ -151,13 +153,13 @@ pub struct MailSummary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mail {
     /// The sender.
-    pub from: AgentId,
+    pub from: Correspondent,
     /// How long ago it was sent: `2 minutes ago`.
     pub age: String,
     /// The text.
     pub body: String,
-    /// The agent for which it was marked read, if it was.
-    pub read_for: Option<AgentId>,
+    /// The owner of the mailbox for whom it was marked read, if it was.
+    pub read_for: Option<Correspondent>,
 }
 
 /// A model that answers an agent.

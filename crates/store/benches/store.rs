@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, Log, NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{
-    AgentAddress, AgentLimits, Budget, Changes, ForkContext, InboxFilter, Lease, Location, NewFork,
-    Next, Options, Process, Step, Store,
+    AgentAddress, AgentLimits, Budget, Changes, ForkContext, InboxFilter, Lease, Location,
+    MailAddress, NewFork, Next, Options, Process, Step, Store,
 };
 use ikigai_testkit::{PostgresServer, Raw};
 use rusqlite::{Connection, params};
@@ -372,7 +372,11 @@ fn location() -> Location {
 }
 
 fn mail_to(to: &AgentId) -> Step {
-    Step::Send { to: AgentAddress::Id(to.clone()), given: to.to_string(), body: "x".repeat(100) }
+    Step::Send {
+        to: MailAddress::Agent(AgentAddress::Id(to.clone())),
+        given: to.to_string(),
+        body: "x".repeat(100),
+    }
 }
 
 fn page() -> InboxFilter {

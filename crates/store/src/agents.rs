@@ -239,7 +239,8 @@ pub(crate) fn living(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreE
 fn all(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
     let sql = format!(
         "SELECT id, name, state, notification_pending, model, task, unread
-        FROM agents a WHERE session = ?1 AND NOT ({UNUSED})"
+        FROM agents a WHERE session = ?1 AND state <> '{}' AND NOT ({UNUSED})",
+        State::USER
     );
     let mut agents = unit.rows(&sql, params![session], |row| {
         Ok(Agent {

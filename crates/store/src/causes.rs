@@ -6,11 +6,12 @@
 //! cause that its sender worked for. Mail that the user sends starts a cause
 //! too. Mail that a command sends on behalf of an agent counts as the agent's.
 
-use ikigai_conversation::AgentId;
+use ikigai_conversation::Correspondent;
 
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::log::task_of;
+use crate::mailbox::Mailbox;
 use crate::sql::params;
 use crate::steps::Actor;
 use crate::unit::Unit;
@@ -40,12 +41,14 @@ pub(crate) fn of_agent(unit: &Unit<'_>, agent: &AgentRow) -> Result<i64, StoreEr
 /// The cause of new mail.
 pub(crate) fn of_mail(
     unit: &Unit<'_>,
-    sender: &AgentRow,
-    to: &AgentId,
+    sender: &Mailbox,
+    to: &Correspondent,
     body: &str,
     actor: Actor,
 ) -> Result<Option<i64>, StoreError> {
     match actor {
+        // The user does nothing because of it.
+        Actor::User(_) if *to == Correspondent::User => Ok(None),
         Actor::User(_) => {
             create(unit, sender.session, &format!("mail to {to}: {}", task_of(body))).map(Some)
         }

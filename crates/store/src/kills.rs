@@ -19,7 +19,7 @@ pub(crate) fn kill(
     victim: &NamedAgent,
     actor: Actor,
 ) -> Result<PerformedStep, StoreError> {
-    let Some(found) = resolve(unit, killer, &victim.address)? else {
+    let Some(found) = resolve(unit, killer.session, Some(&killer.id), &victim.address)? else {
         return Ok(PerformedStep::refused(Refusal::NoAgent(victim.given.clone())));
     };
     if let Some(refusal) = refusal(unit, killer, &found, actor)? {

@@ -221,7 +221,7 @@ pub(crate) fn at_work(
     session: i64,
     by: &Process,
 ) -> Result<Option<AgentId>, StoreError> {
-    let sql = "SELECT id FROM agents WHERE session = ?1 AND state NOT IN ('idle', 'dead')
+    let sql = "SELECT id FROM agents WHERE session = ?1 AND state NOT IN ('idle', 'dead', 'user')
         ORDER BY key";
     let busy: Vec<AgentId> = unit.rows(sql, params![session], |row| row.get(0))?;
     for id in busy {

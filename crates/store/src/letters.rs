@@ -5,8 +5,8 @@ use ikigai_conversation::{AgentId, SessionId};
 
 use crate::agents::agent_by_id;
 use crate::error::StoreError;
-use crate::mailbox::{mail_id, send};
-use crate::steps::{Actor, AgentAddress, Outcome};
+use crate::mailbox::{Mailbox, mail_id, send};
+use crate::steps::{Actor, AgentAddress, MailAddress, Outcome};
 use crate::unit::Unit;
 
 /// Mail to send.
@@ -30,12 +30,12 @@ impl Letter {
     /// Sends it as a unit, which checks everything that can prevent that.
     pub(crate) fn send(self, unit: &Unit<'_>) -> Result<Outcome, StoreError> {
         let sender = agent_by_id(unit, &self.session, &self.from)?;
-        let to = AgentAddress::Id(self.to);
-        Ok(send(unit, &sender, &to, self.given, &self.body, Actor::Command)?.outcome)
+        let to = MailAddress::Agent(AgentAddress::Id(self.to));
+        Ok(send(unit, &Mailbox::of(&sender), &to, self.given, &self.body, Actor::Command)?.outcome)
     }
 
     /// The outcome if it was posted.
     pub(crate) fn sent(self, id: i64) -> Result<Outcome, StoreError> {
-        Ok(Outcome::Sent { id: mail_id(id)?, to: self.to })
+        Ok(Outcome::Sent { id: mail_id(id)?, to: self.to.into() })
     }
 }

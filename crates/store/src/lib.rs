@@ -92,7 +92,7 @@ pub use refusal::Refusal;
 pub use roots::RootFolder;
 pub use sessions::{Budget, Location, Session};
 pub use spending::{Cause, Spending, Spent};
-pub use steps::{AgentAddress, NamedAgent, Outcome, Step, StepRecord};
+pub use steps::{AgentAddress, MailAddress, NamedAgent, Outcome, Step, StepRecord};
 pub use store::{Options, Store};
 pub use undos::{ChangeId, ChangeOutcome, Direction, StoredChange, Undo, UndoEntry, UndoStart};
 pub use waits::{AwaitedAgent, StartedWait, Status, Wait, WaitReport};

@@ -55,9 +55,11 @@ impl Store {
     /// All sessions that are used, the most recently used first.
     pub async fn sessions(&self) -> Result<Vec<Session>, StoreError> {
         self.read(|unit| {
+            const USER: &str = State::USER;
             let sql = format!(
                 "SELECT id, machine, directory, title, created_at, updated_at,
-                    (SELECT count(*) FROM agents a WHERE a.session = s.key AND NOT ({UNUSED})),
+                    (SELECT count(*) FROM agents a
+                        WHERE a.session = s.key AND state <> '{USER}' AND NOT ({UNUSED})),
                     (SELECT count(*) FROM messages m JOIN agents a ON a.key = m.agent WHERE a.session = s.key)
                 FROM sessions s WHERE {USED_SESSION} ORDER BY updated_at DESC, key DESC"
             );
@@ -217,6 +219,8 @@ fn read_session(row: &Row<'_>) -> Result<Session, StoreError> {
 }
 
 impl State {
+    /// The state of the row that stands for the user's mailbox.
+    pub(crate) const USER: &'static str = "user";
     /// The states of an agent that lives.
-    pub(crate) const ALIVE: &'static str = "state <> 'dead'";
+    pub(crate) const ALIVE: &'static str = "state NOT IN ('dead', 'user')";
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ikigai_conversation::{AgentId, CommandId, MailId, SessionId, Time};
+use ikigai_conversation::{AgentId, CommandId, Correspondent, MailId, SessionId, Time};
 use ikigai_postgres::Value;
 
 use crate::agents::State;
@@ -172,7 +172,11 @@ macro_rules! parsed_text {
         }
     )*};
 }
-parsed_text!(AgentId: AgentId::parse, SessionId: SessionId::parse);
+parsed_text!(
+    AgentId: AgentId::parse,
+    Correspondent: Correspondent::parse,
+    SessionId: SessionId::parse
+);
 
 impl Column for State {
     fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<State>, StoreError> {

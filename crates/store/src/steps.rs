@@ -2,7 +2,9 @@
 //! Each is performed in one unit of work. They are implemented in `mailbox.rs`, `forks.rs`,
 //! `kills.rs` and `waits.rs`.
 
-use ikigai_conversation::{AgentId, CommandId, MailId, Message, MessageId, NewMessage, SessionId};
+use ikigai_conversation::{
+    AgentId, CommandId, Correspondent, MailId, Message, MessageId, NewMessage, SessionId,
+};
 
 use crate::agents::{self, Agent, AgentLimits, AgentRow, agent_by_id, find_agent};
 use crate::commands;
@@ -12,9 +14,9 @@ use crate::kills;
 use crate::leases::{Lease, fence};
 use crate::letters::Letter;
 use crate::log::append_all;
-use crate::mailbox::{self, InboxFilter, InboxPage, Mail};
+use crate::mailbox::{self, InboxFilter, InboxPage, Mail, Mailbox};
 use crate::refusal::Refusal;
-use crate::sessions::Budget;
+use crate::sessions::{self, Budget};
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -32,10 +34,10 @@ pub enum Step {
     Peek(i64),
     /// Mark a message unread, so that the agent is notified again.
     Unread(i64),
-    /// Send mail to an agent. The body was checked and trimmed.
+    /// Send mail. The body was checked and trimmed.
     Send {
         /// The recipient.
-        to: AgentAddress,
+        to: MailAddress,
         /// The address as given, for messages.
         given: String,
         /// The text.
@@ -65,6 +67,15 @@ impl Step {
             other => other,
         }
     }
+}
+
+/// How the recipient of mail is addressed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MailAddress {
+    /// The user.
+    User,
+    /// An agent.
+    Agent(AgentAddress),
 }
 
 /// How an agent is addressed.
@@ -103,7 +114,7 @@ pub enum Outcome {
         /// Its id.
         id: MailId,
         /// The recipient.
-        to: AgentId,
+        to: Correspondent,
     },
     /// There is no such message in this mailbox.
     NoMail(i64),
@@ -112,7 +123,7 @@ pub enum Outcome {
     /// The recipient is dead.
     Dead(AgentId),
     /// The recipient has too much unread mail.
-    Full(AgentId),
+    Full(Correspondent),
     /// The new child.
     Forked(AgentId),
     /// The killed agents, children first.
@@ -161,38 +172,32 @@ pub struct StepRecord {
 }
 
 impl Store {
-    /// Performs a step on behalf of `agent` from another process. It needs no lease and writes
-    /// nothing to the log. Without `refill` the agent itself runs the command, which may do no more
-    /// than its model.
+    /// Performs a step on behalf of an agent from another process, or one of the user on mail. It
+    /// needs no lease and writes nothing to the log. Without `refill` the agent itself runs the
+    /// command, which may do no more than its model.
     pub async fn perform(
         &self,
         session: SessionId,
-        agent: AgentId,
+        by: impl Into<Correspondent>,
         step: Step,
         refill: Option<Budget>,
     ) -> Result<Outcome, StoreError> {
-        let step = match step {
+        let (by, actor) = (by.into(), Actor::with_refill(refill));
+        let step = match (step, &by) {
             // No commit: it only looks.
-            Step::Peek(_) => {
-                return self
-                    .read(move |unit| {
-                        let agent = agent_by_id(unit, &session, &agent)?;
-                        Ok(perform(unit, &agent, step, Actor::with_refill(refill))?.outcome)
-                    })
-                    .await;
+            (step @ Step::Peek(_), _) => {
+                return self.read(move |unit| perform_by(unit, &session, &by, step, actor)).await;
             }
-            Step::Send { to: AgentAddress::Id(to), given, body }
-                if refill.is_none() && Letter::is_all(&agent, &to) =>
-            {
-                return self.post(Letter { session, from: agent, to, given, body }).await;
+            (
+                Step::Send { to: MailAddress::Agent(AgentAddress::Id(to)), given, body },
+                Correspondent::Agent(from),
+            ) if refill.is_none() && Letter::is_all(from, &to) => {
+                return self.post(Letter { session, from: from.clone(), to, given, body }).await;
             }
-            step => step,
+            (step, _) => step,
         };
-        self.commit(Scope::Session(session), move |unit| {
-            let agent = agent_by_id(unit, &session, &agent)?;
-            Ok(perform(unit, &agent, step, Actor::with_refill(refill))?.outcome)
-        })
-        .await
+        let scope = Scope::Session(session);
+        self.commit(scope, move |unit| perform_by(unit, &session, &by, step, actor)).await
     }
 
     /// Performs a step for the user in the process that runs `agent`. Its log records the steps
@@ -279,6 +284,25 @@ impl PerformedStep {
     }
 }
 
+fn perform_by(
+    unit: &Unit<'_>,
+    session: &SessionId,
+    by: &Correspondent,
+    step: Step,
+    actor: Actor,
+) -> Result<Outcome, StoreError> {
+    let performed = match by {
+        Correspondent::Agent(agent) => {
+            perform(unit, &agent_by_id(unit, session, agent)?, step, actor)
+        }
+        Correspondent::User => {
+            let mailbox = Mailbox::of_user(unit, sessions::key_of(unit, session)?)?;
+            perform_on_mail(unit, &mailbox, step, actor)
+        }
+    };
+    Ok(performed?.outcome)
+}
+
 pub(crate) fn perform(
     unit: &Unit<'_>,
     agent: &AgentRow,
@@ -286,11 +310,9 @@ pub(crate) fn perform(
     actor: Actor,
 ) -> Result<PerformedStep, StoreError> {
     match step {
-        Step::Inbox(filter) => mailbox::inbox(unit, agent, &filter),
-        Step::Read(id) => mailbox::read(unit, agent, id, actor),
-        Step::Peek(id) => mailbox::peek(unit, agent, id),
-        Step::Unread(id) => mailbox::make_unread(unit, agent, id),
-        Step::Send { to, given, body } => mailbox::send(unit, agent, &to, given, &body, actor),
+        Step::Inbox(_) | Step::Read(_) | Step::Peek(_) | Step::Unread(_) | Step::Send { .. } => {
+            perform_on_mail(unit, &Mailbox::of(agent), step, actor)
+        }
         Step::Fork(fork) => forks::fork(unit, agent, &fork, actor),
         Step::Kill(victim) => kills::kill(unit, agent, &victim, actor),
         Step::Agents => {
@@ -308,24 +330,45 @@ pub(crate) fn perform(
     }
 }
 
-/// Finds the agent. From here to the commit it neither goes idle nor dies.
+/// Performs a step on a mailbox, which is all that the user does without an agent.
+fn perform_on_mail(
+    unit: &Unit<'_>,
+    mailbox: &Mailbox,
+    step: Step,
+    actor: Actor,
+) -> Result<PerformedStep, StoreError> {
+    match step {
+        Step::Inbox(filter) => mailbox::inbox(unit, mailbox, &filter),
+        Step::Read(id) => mailbox::read(unit, mailbox, id, actor),
+        Step::Peek(id) => mailbox::peek(unit, mailbox, id),
+        Step::Unread(id) => mailbox::make_unread(unit, mailbox, id),
+        Step::Send { to, given, body } => mailbox::send(unit, mailbox, &to, given, &body, actor),
+        Step::Fork(_) | Step::Kill(_) | Step::Agents => Err(StoreError::internal(NO_AGENT)),
+        Step::Wait(_) | Step::EndWait(_) | Step::AbandonWait => Err(StoreError::internal(NO_AGENT)),
+    }
+}
+
+const NO_AGENT: &str = "only an agent can do this";
+
+/// Finds the agent that `actor`, or the user, has addressed. From here to the commit it neither
+/// goes idle nor dies.
 pub(crate) fn resolve(
     unit: &Unit<'_>,
-    actor: &AgentRow,
+    session: i64,
+    actor: Option<&AgentId>,
     address: &AgentAddress,
 ) -> Result<Option<AgentRow>, StoreError> {
     match address {
-        AgentAddress::Id(id) => find_agent(unit, actor.session, id),
-        AgentAddress::Parent => match actor.id.parent() {
-            Some(parent) => find_agent(unit, actor.session, &parent),
+        AgentAddress::Id(id) => find_agent(unit, session, id),
+        AgentAddress::Parent => match actor.and_then(AgentId::parent) {
+            Some(parent) => find_agent(unit, session, &parent),
             None => Ok(None),
         },
         AgentAddress::Name(name) => {
             let sql = "SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND state <> 'dead' LIMIT 2";
-            let named: Vec<AgentId> =
-                unit.rows(sql, params![actor.session, name], |row| row.get(0))?;
+            let named: Vec<AgentId> = unit.rows(sql, params![session, name], |row| row.get(0))?;
             match named.as_slice() {
-                [one] => find_agent(unit, actor.session, one),
+                [one] => find_agent(unit, session, one),
                 _ => Ok(None),
             }
         }

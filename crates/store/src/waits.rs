@@ -145,7 +145,7 @@ pub(crate) fn find_awaited(
     };
     let mut known = BTreeSet::new();
     for named in &wait.agents {
-        let Some(agent) = resolve(unit, waiter, &named.address)? else {
+        let Some(agent) = resolve(unit, waiter.session, Some(&waiter.id), &named.address)? else {
             return Ok(Err(Refusal::NoAgent(named.given.clone())));
         };
         if agent.key == waiter.key {

@@ -7,7 +7,7 @@
 //! The end of a background command wakes like mail does, and is held like it. `untold!` lists what
 //! can wake an agent.
 
-use ikigai_conversation::{AgentId, CommandId, MailId, Message, NewMessage};
+use ikigai_conversation::{AgentId, CommandId, Correspondent, MailId, Message, NewMessage};
 
 use crate::agents::{AgentRow, State, set_state, state_of};
 use crate::causes;
@@ -85,7 +85,7 @@ pub struct Announcement {
     /// Its id.
     pub id: MailId,
     /// Who sent it.
-    pub from: AgentId,
+    pub from: Correspondent,
     /// Its text.
     pub body: String,
 }

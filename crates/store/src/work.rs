@@ -126,7 +126,7 @@ fn due(unit: &Unit<'_>, session: i64) -> Result<Vec<Due>, StoreError> {
             FROM agents a JOIN sessions s ON s.key = a.session
             JOIN agents t ON t.session = a.session AND t.id = {}
             LEFT JOIN leases l ON l.agent = t.key
-            WHERE a.session = ?1 AND (a.state NOT IN ('idle', 'dead') OR (a.state = 'idle' AND {WOULD_WAKE}))",
+            WHERE a.session = ?1 AND (a.state NOT IN ('idle', 'dead', 'user') OR (a.state = 'idle' AND {WOULD_WAKE}))",
         unit.dialect().top_of("a.id")
     );
     unit.rows(&sql, params![session], |row| {

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ikigai_testkit::{Raw, TestDatabase, TestStore, checker, send_to};
-
-use crate::support::agent;
+use ikigai_conversation::Correspondent;
+use ikigai_testkit::{PLENTY, Raw, TestDatabase, TestStore, checker, send_to, send_to_user};
 
 /// A consistent database in one file: mail 1 was announced and read, mail 2 was listed, mail 3 is
-/// from the user, mail 4 went the other way, and mail 5 was read with its announcement.
+/// from the user, mail 4 went the other way, mail 5 was read with its announcement, and mail 6 is for
+/// the user.
 async fn consistent_database() -> (TestDatabase, PathBuf) {
     let store = TestStore::new();
     let (session, mut agents) = store.session_of(2).await;
@@ -20,10 +20,11 @@ async fn consistent_database() -> (TestDatabase, PathBuf) {
     sender.send(&store, &reader.id, "agent two").await;
     reader.look(&store).await;
     let step = send_to(&reader.id, "user three");
-    store.perform(session, agent("0/"), step, None).await.unwrap();
+    store.perform(session, Correspondent::User, step, Some(PLENTY)).await.unwrap();
     reader.send(&store, &sender.id, "agent four").await;
     sender.send(&store, &reader.id, "agent five").await;
     reader.announce(&store).await.unwrap().unwrap();
+    reader.call(&store, send_to_user("agent six")).await.unwrap();
     let path = store.path();
     let database = store.close();
     database.raw().script("PRAGMA journal_mode = delete");
@@ -54,7 +55,7 @@ async fn m8_the_checker_notices_each_kind_of_damage() {
         (
             "INSERT INTO mail (recipient, sender, body, sent_at) SELECT recipient, sender, body, 0 FROM mail
                 WHERE id = 1",
-            "mail 6: exists, and no log says that it was sent",
+            "mail 7: exists, and no log says that it was sent",
         ),
         ("UPDATE mail SET sent_by = NULL WHERE id = 2", "mail 2: exists, and no log says"),
         ("UPDATE mail SET sent_by = 99 WHERE id = 2", "mail 2: was sent by 99, which is no such result"),
@@ -75,6 +76,13 @@ async fn m8_the_checker_notices_each_kind_of_damage() {
                 SELECT agent, kind, content, data, 0 FROM messages WHERE kind = 'notification'",
             "announced mail 1, whose row says Some",
         ),
+        ("UPDATE mail SET sent_by = NULL WHERE id = 6", "mail 6: exists, and no log says"),
+        (
+            "UPDATE mail SET unread = 0, read_by = (SELECT max(id) FROM messages) WHERE id = 6",
+            "mail 6: is for the user, and a log announced or read it",
+        ),
+        ("UPDATE mail SET recipient = sender WHERE id = 6", "sent mail 6 to user, and its row says"),
+        ("UPDATE mail SET sent_by = (SELECT max(id) FROM messages) WHERE id = 3", "mail 3: was sent by a message"),
         ("DELETE FROM messages WHERE kind = 'tool_call'", " closes no open call"),
         ("UPDATE messages SET data = '{' WHERE kind = 'notification'", "does not decode"),
         ("UPDATE mail SET id = 9 WHERE id = 1", "mail 9: was sent in "),
@@ -93,6 +101,8 @@ async fn m8_the_checker_notices_a_broken_promise() {
         ("ack sent 2 1/ agent two\n", false),
         ("ack sent 2 0/ agent two\n", true),
         ("ack sent 2 1/ another text\n", true),
+        ("ack sent 6 user agent six\n", false),
+        ("ack sent 6 1/ agent six\n", true),
         ("ack sent 9 1/ agent nine\n", true),
         ("ack read 1\n", false),
         ("ack read 9\n", true),

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use ikigai_conversation::{AgentId, Message, NewMessage, SessionId, Summary};
+use ikigai_conversation::{AgentId, Correspondent, Message, NewMessage, SessionId, Summary};
 use ikigai_store::{
     Change, Content, FileAccess, LogEntry, Next, Process, RootFolder, SeenFile, Session,
     StoreError, StoredContent, UndoEntry,
 };
-use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
+use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to, send_to_user};
 
 use crate::support::{PATIENCE, agent, check_database};
 
@@ -84,6 +84,9 @@ async fn full_session(store: &TestStore) -> SessionId {
     one.send(store, &two.id, "unread").await;
     two.look(store).await;
     two.rewind(store, mark).await.unwrap();
+    one.call(store, send_to_user("to the user")).await.unwrap();
+    let by_user = send_to(&two.id, "from the user");
+    store.perform(session, Correspondent::User, by_user, Some(PLENTY)).await.unwrap();
     let full = new_fork(ikigai_store::ForkContext::Full, Some("a task"));
     let child = one.fork(store, full).await.unwrap();
     store.queue_input(one.lease.clone(), one.id.clone(), "later".to_owned()).await.unwrap();

@@ -34,6 +34,8 @@ mod summaries;
 mod turns;
 #[path = "suite/undos.rs"]
 mod undos;
+#[path = "suite/user_mail.rs"]
+mod user_mail;
 #[path = "suite/waits.rs"]
 mod waits;
 #[path = "suite/waking.rs"]

@@ -93,9 +93,12 @@ const UNDONE: [(&str, &str); 6] = [
         "SELECT m.id || ' to ' || a.id FROM mail m JOIN agents a ON a.key = m.recipient
             JOIN sessions s ON s.key = a.session
             WHERE m.unread = 1 AND m.told_by IS NULL AND a.state <> 'dead' AND a.mail_held = 0
-            AND s.wakes_left > 0 AND s.requests_left > 0",
+            AND a.state <> 'user' AND s.wakes_left > 0 AND s.requests_left > 0",
     ),
-    ("still at work", "SELECT id || ' ' || state FROM agents WHERE state NOT IN ('idle', 'dead')"),
+    (
+        "still at work",
+        "SELECT id || ' ' || state FROM agents WHERE state NOT IN ('idle', 'dead', 'user')",
+    ),
     (
         "ended unheard",
         "SELECT c.id FROM agents c WHERE c.state = 'idle' AND c.owes_report = 1
@@ -165,13 +168,16 @@ fn check_mail(database: &Database, claims: &Claims, mail: &MailRow, faults: &mut
         }
         Some((message, None)) if is_report(database, mail, message) => {}
         Some((message, None)) => wrong(&format!("was sent by {message}, which is no such result")),
-        None if mail.body.starts_with("user") => {}
+        None if database.is_user(mail.sender) || mail.body.starts_with("user") => {}
         None => wrong("exists, and no log says that it was sent"),
     }
     match (mail.unread, mail.read_by, mail.read_by_person) {
         (true, None, false) | (false, None, true) | (false, Some(_), _) => {}
         (true, ..) => wrong("is unread although the row says who read it"),
         (false, None, false) => wrong("is read, but no log or user read it"),
+    }
+    if database.is_user(mail.recipient) && (mail.told_by.is_some() || mail.read_by.is_some()) {
+        wrong("is for the user, and a log announced or read it");
     }
     if let Some(message) = mail.read_by {
         let kind = database.message(mail.recipient, message).map(Message::kind);
@@ -227,10 +233,7 @@ fn check_claim(database: &Database, claims: &Claims, claim: &Claim, faults: &mut
         // Sent mail stays sent, even if a rewind hides the call.
         Said::Sent { mail, to } => match database.mail.get(mail) {
             Some(row) => {
-                let to_is_right = database
-                    .logs
-                    .get(&row.recipient)
-                    .is_some_and(|log| log.agent.to_string() == *to);
+                let to_is_right = database.owners.get(&row.recipient) == Some(to);
                 if row.sent_by != Some(message) || row.sender != claim.agent || !to_is_right {
                     wrong(format!("sent mail {mail} to {to}, and its row says {row:?}"));
                 }
@@ -349,9 +352,8 @@ fn check_acknowledged(database: &Database, line: &str, faults: &mut Vec<String>)
         Some("sent") => {
             let (to, body) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
             let copies = database.by_body.get(body).map_or(0, Vec::len);
-            let in_its_mailbox = row.is_some_and(|row| {
-                row.body == body && database.logs[&row.recipient].agent.to_string() == to
-            });
+            let in_its_mailbox =
+                row.is_some_and(|row| row.body == body && database.owners[&row.recipient] == to);
             if !in_its_mailbox || copies != 1 {
                 faults.push(format!("{line:?} was promised, and it is there {copies} times"));
             }

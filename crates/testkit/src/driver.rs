@@ -13,13 +13,15 @@ use std::sync::atomic::AtomicI64;
 use std::task::{Context, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId, ToolCall};
+use ikigai_conversation::{
+    AgentId, Body, Correspondent, Message, MessageId, NewMessage, SessionId, ToolCall,
+};
 use ikigai_store::{Clock, Next, Options, Outcome, Sleep, Step, Store, StoreError};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::random::Random;
 use crate::raw::Raw;
-use crate::test_agent::{TestAgent, everything, output_of, result_of, said, send_to};
+use crate::test_agent::{TestAgent, everything, output_of, result_of, said, send_to, send_to_user};
 use crate::test_store::PLENTY;
 
 /// The instructions for a driver: `--name value` each, as
@@ -219,6 +221,7 @@ impl Driver<'_> {
     async fn take_step(&mut self) -> Result<(), StoreError> {
         let send = self.plan.fault != Fault::None || self.plan.pause == Some(self.step);
         match if send { 0 } else { self.random.below(20) } {
+            0 if !send => self.call(send_to_user(&self.body("agent"))).await,
             0..8 => {
                 let (to, body) = (self.any_agent(), self.body("agent"));
                 self.call(send_to(&to, &body)).await
@@ -319,7 +322,7 @@ impl Driver<'_> {
             RETURNING id"
         ));
         let to = AgentId::parse(&given).unwrap();
-        let outcome = Outcome::Sent { id: mail.try_into().unwrap(), to };
+        let outcome = Outcome::Sent { id: mail.try_into().unwrap(), to: to.into() };
         let NewMessage { content, body } = result_of(call, &outcome);
         let data = body.data_json();
         let message = raw.number(&format!(
@@ -378,16 +381,25 @@ impl Driver<'_> {
 
     async fn person_sends(&mut self) -> Result<(), StoreError> {
         let (to, body) = (self.any_agent(), self.body("user"));
-        let (session, me) = (self.plan.session, self.agent.id.clone());
-        let outcome = self.store.perform(session, me, send_to(&to, &body), Some(PLENTY)).await?;
+        let (session, user) = (self.plan.session, Correspondent::User);
+        let outcome = self.store.perform(session, user, send_to(&to, &body), Some(PLENTY)).await?;
         if let Outcome::Sent { id, to } = outcome {
             say(&format!("ack sent {id} {to} {body}"));
         }
         Ok(())
     }
 
+    /// The user reads the latest mail of a mailbox: the own one, or that of the agent.
     async fn person_reads(&mut self) -> Result<(), StoreError> {
         let (session, me) = (self.plan.session, self.agent.id.clone());
+        if self.random.below(2) == 0 {
+            let (user, by_hand) = (Correspondent::User, Some(PLENTY));
+            let outcome = self.store.perform(session, user.clone(), everything(), by_hand).await?;
+            let Outcome::Inbox(page) = outcome else { panic!("{outcome:?}") };
+            let Some(latest) = page.mail.first() else { return Ok(()) };
+            let read = Step::Read(latest.id.value());
+            return self.store.perform(session, user, read, by_hand).await.map(drop);
+        }
         if self.known.is_empty() {
             return Ok(());
         }

@@ -45,7 +45,8 @@ pub use random::Random;
 pub use raw::{Raw, RawRow};
 pub use slips::{Slip, SlipKind, run_slips};
 pub use test_agent::{
-    ROOM, TestAgent, by_id, everything, new_fork, output_of, result_of, said, send_to, wait_for,
+    ROOM, TestAgent, by_id, everything, new_fork, output_of, result_of, said, send_to,
+    send_to_user, wait_for,
 };
 pub use test_store::{Kind, PLENTY, TestDatabase, TestStore, location, opening};
 pub use view::fault_of_view;

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use ikigai_conversation::{
-    AgentId, Body, Log, MailId, Message, MessageId, NewMessage, Notification, ResponseId,
-    SessionId, ToolCall, ToolCallId,
+    AgentId, Body, Correspondent, Log, MailId, Message, MessageId, NewMessage, Notification,
+    ResponseId, SessionId, ToolCall, ToolCallId,
 };
 use ikigai_store::{
     AgentAddress, AgentLimits, AwaitedAgent, Budget, Ending, ForkContext, InboxFilter, Input,
-    Lease, NamedAgent, NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError,
-    Unread, Wait,
+    Lease, MailAddress, NamedAgent, NewFork, Next, Outcome, Process, Sleep, Status, Step, Store,
+    StoreError, Unread, Wait,
 };
 use serde_json::{Value, json};
 
@@ -214,7 +214,14 @@ pub fn wait_for(agents: &[&AgentId]) -> Wait {
 
 /// The step that sends `body` to an agent.
 pub fn send_to(to: &AgentId, body: &str) -> Step {
-    Step::Send { to: AgentAddress::Id(to.clone()), given: to.to_string(), body: body.to_owned() }
+    let address = MailAddress::Agent(AgentAddress::Id(to.clone()));
+    Step::Send { to: address, given: to.to_string(), body: body.to_owned() }
+}
+
+/// The step that sends `body` to the user.
+pub fn send_to_user(body: &str) -> Step {
+    let given = Correspondent::USER.to_owned();
+    Step::Send { to: MailAddress::User, given, body: body.to_owned() }
 }
 
 /// The step that lists a whole mailbox, up to the limit of a page.

@@ -83,7 +83,7 @@ mod tests {
         let agent = |id: &str| AgentId::parse(id).unwrap();
         let mail = (1..=mails).map(|id| Announcement {
             id: MailId::new(id).unwrap(),
-            from: agent("1/"),
+            from: agent("1/").into(),
             body: format!("please look\nat {id}"),
         });
         let child = Agent {

@@ -1,7 +1,7 @@
-//! `/mail`: an agent's mailbox.
+//! `/mail`: mailboxes.
 
-use ikigai_conversation::{AgentId, Time};
-use ikigai_mail::{Command, MailError, preview, relative_time};
+use ikigai_conversation::{AgentId, Correspondent, Time};
+use ikigai_mail::{Command, MailError, Owner, preview, relative_time};
 use ikigai_protocol::{CommandError, Inbox, MailSummary, Reply};
 use ikigai_store::{InboxEntry, InboxPage, Mail, Outcome};
 
@@ -15,8 +15,12 @@ impl OpenSession {
         let command = Command::parse(line).map_err(CommandError::Usage)?;
         let budget = Some(settings::budget(&self.environment().settings));
         let (store, session) = (self.slot.store(), self.slot.session());
-        let outcome = store.perform(session, agent.clone(), command.step, budget).await;
-        mail_reply(&agent, outcome.map_err(refusal)?, now())
+        let owner = match command.owner {
+            Owner::Agent => Correspondent::Agent(agent),
+            Owner::User => Correspondent::User,
+        };
+        let outcome = store.perform(session, owner.clone(), command.step, budget).await;
+        mail_reply(&owner, outcome.map_err(refusal)?, now())
     }
 }
 
@@ -24,16 +28,20 @@ impl OpenSession {
 ///
 /// # Errors
 /// When the command was refused.
-pub fn mail_reply(agent: &AgentId, outcome: Outcome, now: Time) -> Result<Reply, CommandError> {
+pub fn mail_reply(
+    owner: &Correspondent,
+    outcome: Outcome,
+    now: Time,
+) -> Result<Reply, CommandError> {
     if let Some(error) = MailError::of(&outcome) {
         return Err(CommandError::Refused(error.to_string()));
     }
     Ok(match outcome {
         Outcome::Inbox(InboxPage { mail, more, unread: _ }) => {
             let mail = mail.into_iter().map(summary).collect();
-            Reply::Inbox(Inbox { agent: agent.clone(), mail, more })
+            Reply::Inbox(Inbox { owner: owner.clone(), mail, more })
         }
-        Outcome::Read(mail) => Reply::Mail(shown(mail, Some(agent), now)),
+        Outcome::Read(mail) => Reply::Mail(shown(mail, Some(owner), now)),
         Outcome::Peeked(mail) => Reply::Mail(shown(mail, None, now)),
         Outcome::Sent { to, .. } => Reply::MailSent { to },
         Outcome::MadeUnread(id) => Reply::MailUnread(id),
@@ -50,7 +58,7 @@ pub fn mail_reply(agent: &AgentId, outcome: Outcome, now: Time) -> Result<Reply,
     })
 }
 
-fn shown(mail: Mail, read_for: Option<&AgentId>, now: Time) -> ikigai_protocol::Mail {
+fn shown(mail: Mail, read_for: Option<&Correspondent>, now: Time) -> ikigai_protocol::Mail {
     let Mail { from, sent_at, body, .. } = mail;
     let age = relative_time(sent_at, now);
     ikigai_protocol::Mail { from, age, body, read_for: read_for.cloned() }
@@ -76,7 +84,7 @@ mod tests {
 
     #[track_caller]
     fn check(outcome: Outcome, expected: Result<&str, &str>) {
-        let reply = mail_reply(&agent("0/"), outcome, Time::from_millis(180_000));
+        let reply = mail_reply(&agent("0/").into(), outcome, Time::from_millis(180_000));
         let render = |reply| render_reply(&reply, &agent("0/"), Path::new("/")).unwrap();
         let shown = reply.map(render).map_err(|error| error.to_string());
         assert_eq!(shown, expected.map(str::to_owned).map_err(str::to_owned));
@@ -85,7 +93,7 @@ mod tests {
     fn listed(id: i64, from: &str, unread: bool, body: &str) -> InboxEntry {
         InboxEntry {
             id: MailId::new(id).unwrap(),
-            from: agent(from),
+            from: agent(from).into(),
             unread,
             body: body.to_owned(),
         }
@@ -106,7 +114,7 @@ mod tests {
     fn a_message_is_shown_whole() {
         let mail = Mail {
             id: MailId::new(5).unwrap(),
-            from: agent("1/"),
+            from: agent("1/").into(),
             sent_at: Time::from_millis(60_000),
             body: "one\n\ntwo".to_owned(),
         };
@@ -118,11 +126,12 @@ mod tests {
     #[test]
     fn other_outcomes_are_one_line() {
         let id = MailId::new(5).unwrap();
-        check(Outcome::Sent { id, to: agent("1/") }, Ok("Mail sent to agent 1/"));
+        check(Outcome::Sent { id, to: agent("1/").into() }, Ok("Mail sent to agent 1/"));
+        check(Outcome::Sent { id, to: Correspondent::User }, Ok("Mail sent to user"));
         check(Outcome::MadeUnread(id), Ok("Message #5 is unread again"));
         check(Outcome::NoMail(5), Err("Message #5 not found"));
         check(Outcome::NoAgent("99/".to_owned()), Err("Agent 99/ not found"));
         check(Outcome::Dead(agent("1/")), Err("Agent 1/ is dead"));
-        check(Outcome::Full(agent("1/")), Err("Mailbox of agent 1/ is full (1000 unread)"));
+        check(Outcome::Full(agent("1/").into()), Err("Mailbox of agent 1/ is full (1000 unread)"));
     }
 }

@@ -87,7 +87,7 @@ struct Printer<'a> {
 impl Printer<'_> {
     fn show_new(&mut self) -> anyhow::Result<Reader> {
         let session = self.session;
-        let log = session.store().own_log(session.id, session.agent.clone(), self.after);
+        let log = session.store().own_log(session.id, session.agent()?.clone(), self.after);
         let messages = session.wait(log).map_err(explain)?;
         let Some(last) = messages.last() else {
             return Ok(Reader::Listening);

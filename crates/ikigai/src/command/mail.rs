@@ -1,8 +1,9 @@
-//! `ikigai mail`: an agent's mailbox.
+//! `ikigai mail`: the mailbox of an agent or of the user.
 
 use anyhow::Context;
+use ikigai_conversation::{AgentId, Correspondent};
 use ikigai_host::{Environment, mail_reply, now};
-use ikigai_mail::{Command, render_result};
+use ikigai_mail::{Command, Owner, render_result};
 use ikigai_protocol::{Reply, render_reply};
 use ikigai_tools::ToolResult;
 
@@ -17,13 +18,17 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
         Ok(command) => command,
         Err(text) => return refuse(&text, arguments.json),
     };
-    let session = match arguments.action {
+    let mut session = match arguments.action {
         MailAction::Send { .. } => StoredSession::open(environment)?,
         MailAction::Inbox
         | MailAction::Read { .. }
         | MailAction::Peek { .. }
         | MailAction::Unread { .. } => StoredSession::require_existing(environment)?,
     };
+    // `--agent` selects a mailbox as well as a sender.
+    if command.owner == Owner::User && environment.selection.agent.is_none() {
+        session.actor = Correspondent::User;
+    }
     let outcome = session.perform(command.step)?;
     if arguments.json {
         print::out(print::safe_json(format_args!("{}\n", render_result(outcome.as_ref()))))?;
@@ -32,13 +37,14 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
     let Some(outcome) = outcome else {
         return Ok(Exit::Failed);
     };
-    match mail_reply(&session.agent, outcome, now()) {
+    match mail_reply(&session.actor, outcome, now()) {
         Ok(mut reply) => {
             // Scripts get the message alone.
             if let Reply::Mail(mail) = &mut reply {
                 mail.read_for = None;
             }
-            let text = render_reply(&reply, &session.agent, &environment.directory);
+            // No reply about mail depends on the agent in view.
+            let text = render_reply(&reply, &AgentId::top_level(0), &environment.directory);
             let text = text.unwrap_or_default();
             print::out(print::safe(&format!("{text}\n"))).map(|()| Exit::Done)
         }

@@ -1,7 +1,9 @@
 //! The registry: limits, forks by reference, kills.
 
 use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage};
-use ikigai_store::{AgentAddress, AgentLimits, ForkContext, NewFork, Next, Outcome, State, Step};
+use ikigai_store::{
+    AgentAddress, AgentLimits, ForkContext, MailAddress, NewFork, Next, Outcome, State, Step,
+};
 use ikigai_testkit::{TestAgent, TestStore, location, new_fork};
 
 use crate::support::{ROOM, agent, check_database, fork_by_hand, kill_by_hand};
@@ -103,12 +105,12 @@ async fn a_name_belongs_to_its_newest_bearer_and_an_idle_child_gives_it_up() {
     };
     assert_eq!(names().await, [None, None, Some("tester".to_owned())]);
     let to = Step::Send {
-        to: AgentAddress::Name("tester".to_owned()),
+        to: MailAddress::Agent(AgentAddress::Name("tester".to_owned())),
         given: "tester".to_owned(),
         body: "hello".to_owned(),
     };
     let sent = store.perform(session, agent("0/"), to, None).await.unwrap();
-    assert!(matches!(sent, Outcome::Sent { to, .. } if to == agent("0/1/")));
+    assert!(matches!(sent, Outcome::Sent { to, .. } if to == agent("0/1/").into()));
     // A top-level agent keeps its name, working or not.
     let name = Some("lead".to_owned());
     store.add_agent(session, name.clone(), location(), ROOM).await.unwrap();

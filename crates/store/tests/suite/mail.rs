@@ -1,7 +1,9 @@
 //! M2, M3, M9: the logs and the mailboxes agree about mail.
 
-use ikigai_conversation::{AgentId, Body, Message};
-use ikigai_store::{AgentAddress, ForkContext, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step};
+use ikigai_conversation::{AgentId, Body, Correspondent, Message};
+use ikigai_store::{
+    AgentAddress, ForkContext, InboxFilter, MAILBOX_LIMIT, MailAddress, NewFork, Outcome, Step,
+};
 use ikigai_testkit::{RawRow, TestStore, everything, new_fork, send_to};
 
 use crate::support::{agent, check_database, kill_by_hand};
@@ -136,6 +138,7 @@ async fn mail_is_sent_by_id_to_the_parent_or_to_the_only_living_agent_with_a_nam
         children.push(root.fork(&store, fork).await.unwrap());
     }
     let send = async |from: &AgentId, to: AgentAddress| {
+        let to = MailAddress::Agent(to);
         let step = Step::Send { to, given: "given".to_owned(), body: "user".to_owned() };
         match store.perform(session, from.clone(), step, None).await.unwrap() {
             Outcome::Sent { to, .. } => to.to_string(),
@@ -171,7 +174,7 @@ async fn m7_an_inbox_lists_unread_mail_first_and_then_the_latest() {
     }
     let list = async |unread, from: Option<&str>, limit, offset| {
         let from = from.map(agent);
-        let filter = InboxFilter { unread, from, limit, offset };
+        let filter = InboxFilter { unread, from: from.map(Correspondent::Agent), limit, offset };
         let step = Step::Inbox(filter);
         let Outcome::Inbox(page) = store.perform(session, agent("1/"), step, None).await.unwrap()
         else {

@@ -2,15 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ikigai_conversation::{AgentId, Body, Kind, Log, Message, MessageId, Time};
+use ikigai_conversation::{AgentId, Body, Correspondent, Kind, Log, Message, MessageId, Time};
 
-use crate::raw::Raw;
+use crate::raw::{Raw, RawRow};
 
 /// The rows.
 pub(super) struct Database {
     pub(super) damage: Vec<String>,
     /// By the key of the agent.
     pub(super) logs: HashMap<i64, AgentLog>,
+    /// Whose mailbox has which key: the id of an agent, or `user`.
+    pub(super) owners: HashMap<i64, String>,
     pub(super) mail: HashMap<i64, MailRow>,
     pub(super) by_body: HashMap<String, Vec<i64>>,
     pub(super) commands: Vec<CommandRow>,
@@ -56,13 +58,19 @@ impl Database {
         raw.script_of("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
         let damage = load_damage(&raw)?;
         let logs = load_logs(&raw)?;
+        let owners = load_owners(&raw)?;
         let mail = load_mail(&raw)?;
         let mut by_body: HashMap<String, Vec<i64>> = HashMap::new();
         for mail in mail.values() {
             by_body.entry(mail.body.clone()).or_default().push(mail.id);
         }
         let commands = load_commands(&raw)?;
-        Ok(Database { damage, logs, mail, by_body, commands })
+        Ok(Database { damage, logs, owners, mail, by_body, commands })
+    }
+
+    /// Whether this is the key of the user's mailbox.
+    pub(super) fn is_user(&self, key: i64) -> bool {
+        self.owners.get(&key).is_some_and(|owner| owner == Correspondent::USER)
     }
 
     /// The log message `id`, if it is in the own log of the agent `key`.
@@ -106,7 +114,7 @@ pub(super) fn load_damage(raw: &Raw) -> Result<Vec<String>, String> {
 }
 
 pub(super) fn load_logs(raw: &Raw) -> Result<HashMap<i64, AgentLog>, String> {
-    let sql = "SELECT key, id, inherits, inherits_up_to FROM agents";
+    let sql = "SELECT key, id, inherits, inherits_up_to FROM agents WHERE state <> 'user'";
     let agents: Vec<(i64, String, Option<i64>, Option<i64>)> = raw.try_rows(sql, |row| {
         (row.integer(0).unwrap(), row.text(1).unwrap(), row.integer(2), row.integer(3))
     })?;
@@ -140,6 +148,11 @@ pub(super) fn load_logs(raw: &Raw) -> Result<HashMap<i64, AgentLog>, String> {
         (*key, AgentLog { key: *key, agent, inherited, own, rewound, last_rewind })
     });
     Ok(logs.collect())
+}
+
+pub(super) fn load_owners(raw: &Raw) -> Result<HashMap<i64, String>, String> {
+    let owner = |row: &RawRow<'_>| (row.integer(0).unwrap(), row.text(1).unwrap());
+    Ok(raw.try_rows("SELECT key, id FROM agents", owner)?.into_iter().collect())
 }
 
 pub(super) fn load_messages(raw: &Raw, key: i64, agent: &AgentId) -> Result<Vec<Message>, String> {
