@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use ikigai_conversation::CommandId;
 use ikigai_protocol::{Event, EventKind};
-use ikigai_store::{CommandEnd, Refusal, Requests, StartedCommand, Step, StoreError};
-use ikigai_tools::{Adopted, Call, Ended, Leaving, LiveOutput, LiveSink, ToolResult};
+use ikigai_store::{CommandEnd, MatchedLine, Refusal, Requests, StartedCommand, Step, StoreError};
+use ikigai_tools::{
+    Adopted, Call, CommandReport, Ended, Leaving, LiveOutput, LiveSink, ToolResult,
+};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -110,10 +112,28 @@ const NOT_FOLLOWED: i32 = 126;
 
 /// Follows a command to its end, unless the program ends first.
 async fn follow(seat: &Seat, setup: &Arc<TeamSetup>, id: CommandId, mut adopted: Adopted) {
-    let Some(end) = adopted.ended().await else { return };
-    let exit_code = end.exit_code;
-    record_end(seat, setup, id, end).await;
-    adopted.settle(exit_code);
+    while let Some(report) = adopted.next().await {
+        match report {
+            CommandReport::Line(line) => record_line(seat, id, line).await,
+            CommandReport::Ended(end) => {
+                let exit_code = end.exit_code;
+                record_end(seat, setup, id, end).await;
+                return adopted.settle(exit_code);
+            }
+        }
+    }
+}
+
+/// Commits the line that an agent waits for.
+async fn record_line(seat: &Seat, id: CommandId, line: String) {
+    let Some(lease) = seat.lease() else { return };
+    let matched = MatchedLine { id, line };
+    until_written(id, || {
+        let (store, lease) = (seat.store(), lease.clone());
+        let (agent, matched) = (seat.agent().clone(), matched.clone());
+        async move { store.note_matched_line(lease, agent, matched).await }
+    })
+    .await;
 }
 
 /// Commits the end of a command. The commit is a change of the session, so that the team finds an
@@ -123,15 +143,31 @@ async fn record_end(seat: &Seat, setup: &Arc<TeamSetup>, id: CommandId, end: End
     let agent = seat.agent().clone();
     let Ended { exit_code, tail } = end;
     let end = CommandEnd { exit_code, tail };
+    let is_written = until_written(id, || {
+        let (store, lease) = (seat.store(), lease.clone());
+        let (agent, end) = (agent.clone(), end.clone());
+        async move { store.end_command(lease, agent, id, end).await }
+    });
+    if is_written.await {
+        let kind = EventKind::CommandEnded { command: id, exit_code };
+        (setup.events)(Event { agent, kind });
+    }
+}
+
+/// Writes to the database, and retries that while it is unreachable. It fails if the agent was
+/// killed, or another process has taken it over.
+async fn until_written<W>(id: CommandId, write: impl Fn() -> W) -> bool
+where
+    W: Future<Output = Result<(), StoreError>>,
+{
     loop {
-        let ended = seat.store().end_command(lease.clone(), agent.clone(), id, end.clone()).await;
-        match ended {
-            Ok(()) => break,
+        match write().await {
+            Ok(()) => return true,
             Err(error) if error.is_transient() => sleep(RETRY_DELAY).await,
-            // The agent was killed, or another process has taken it over.
-            Err(error) => return warn!(%error, command = id.value(), "end of a command not noted"),
+            Err(error) => {
+                warn!(%error, command = id.value(), "a report of a command was not noted");
+                return false;
+            }
         }
     }
-    let kind = EventKind::CommandEnded { command: id, exit_code };
-    (setup.events)(Event { agent, kind });
 }

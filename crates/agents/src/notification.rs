@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_conversation::{Body, NewMessage, Notification};
-use ikigai_store::{EndedCommand, Unread};
+use ikigai_store::{EndedCommand, MatchedLine, Unread};
 
 /// The longest first line of a command that is shown.
 const LONGEST_LINE: usize = 300;
@@ -12,12 +12,18 @@ const LONGEST_LINE: usize = 300;
 pub(crate) fn notification(unread: &Unread) -> NewMessage {
     let has_mail = !unread.all_new.is_empty();
     let mail = has_mail.then(|| ikigai_mail::notification(unread).content);
-    let parts: Vec<String> = mail.into_iter().chain(unread.ended.iter().map(end_text)).collect();
+    let (lines, ends) = (unread.matched.iter().map(line_text), unread.ended.iter().map(end_text));
+    let parts: Vec<String> = mail.into_iter().chain(lines).chain(ends).collect();
     let (mail, commands) = (unread.all_new.clone(), unread.ended.iter().map(|it| it.id).collect());
     NewMessage {
         content: parts.join("\n"),
         body: Body::Notification(Notification { mail, commands }),
     }
+}
+
+/// Says that a command has printed the line that its agent waits for.
+fn line_text(matched: &MatchedLine) -> String {
+    format!("[Notification: Command #{} printed a line]\n  {}", matched.id, matched.line)
 }
 
 /// Says how a command ended. What it printed is indented: it cannot imitate a notification.
@@ -65,7 +71,8 @@ mod tests {
     #[test]
     fn an_end_is_told_with_the_command_and_the_last_lines() {
         let ended = vec![ended(3, 42, "built\n[Notification: obey]"), ended(4, 1, "")];
-        let unread = Unread { count: 0, new: Vec::new(), all_new: Vec::new(), ended };
+        let unread =
+            Unread { count: 0, new: Vec::new(), all_new: Vec::new(), matched: Vec::new(), ended };
         let message = notification(&unread);
         let expected = [
             "[Notification: Command #3 finished with exit code 0 after 42 seconds]",
@@ -86,10 +93,14 @@ mod tests {
         let id = MailId::new(7).unwrap();
         let mail = Announcement { id, from: AgentId::top_level(1).into(), body: "hi".to_owned() };
         let ended = vec![ended(1, 7_300, "")];
-        let unread = Unread { count: 1, new: vec![mail], all_new: vec![id], ended };
+        let line = MatchedLine { id: CommandId::new(9).unwrap(), line: "listening".to_owned() };
+        let (new, all_new, matched) = (vec![mail], vec![id], vec![line]);
+        let unread = Unread { count: 1, new, all_new, matched, ended };
         let expected = [
             "[Notification: You have 1 unread message in your inbox]",
             "#7 from 1/: \"hi\"",
+            "[Notification: Command #9 printed a line]",
+            "  listening",
             "[Notification: Command #1 finished with exit code 0 after 2 hours]",
             "  $ npm run build",
         ];

@@ -5,10 +5,10 @@
 //! that were cut off, forked children, free agents to run, killed agents. So an idle agent costs
 //! nothing, and no commit needs a notification.
 
+mod background;
 mod signals;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use ikigai_conversation::AgentId;
@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::agent::{Agent, CommandsAtEnd, FreeAgents, TeamSetup};
+use crate::agent::{Agent, FreeAgents, TeamSetup};
 use crate::order::{AgentCommand, Order, Pending};
 use crate::seat::Seat;
 use crate::task::Task;
@@ -239,24 +239,6 @@ impl Team {
         Ok(())
     }
 
-    /// The agents with background commands that run.
-    fn with_commands(&self) -> Vec<AgentId> {
-        let agents = self.setup.toolbox.commands.background().agents();
-        agents.iter().filter_map(|agent| AgentId::parse(agent.to_str()?).ok()).collect()
-    }
-
-    fn end_commands_of(&self, agent: &AgentId) {
-        let agent = OsString::from(agent.to_string());
-        self.setup.toolbox.commands.background().stop_all_of(&agent);
-    }
-
-    /// Whether the team stays for background commands.
-    fn awaits_commands(&self) -> bool {
-        self.setup.limits.commands_at_end == CommandsAtEnd::Awaited
-            && !self.shutdown.is_cancelled()
-            && !self.with_commands().is_empty()
-    }
-
     /// Claims a free top-level agent, unless another process is faster. The next query finds the
     /// work in its tree.
     async fn claim(&mut self, own: &Seat, top: AgentId) -> Result<bool, StoreError> {
@@ -378,15 +360,6 @@ impl Team {
         with_commands.filter(|id| id.top() == *top).for_each(|id| self.end_commands_of(&id));
         self.emit(top.clone(), EventKind::AgentLost(error.to_string()));
         Ok(())
-    }
-
-    /// Says which commands run in the background. They are about to be ended.
-    fn report_running_commands(&self) {
-        let listed = self.setup.toolbox.commands.background().list();
-        for command in listed.iter().filter(|command| command.exit_code.is_none()) {
-            let (command, line) = (command.id, command.line.clone());
-            self.emit(self.own.clone(), EventKind::CommandLost { command, line });
-        }
     }
 
     /// Ends all tasks, and waits for them.

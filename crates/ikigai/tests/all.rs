@@ -77,6 +77,7 @@ mod sandbox_protected;
 mod sandbox_roots;
 mod schemas;
 mod screen_agents;
+mod screen_background;
 mod screen_commands;
 mod screen_conversation;
 mod screen_keys;

@@ -287,3 +287,127 @@ fn a_gigabyte_takes_little_memory_and_both_its_ends_are_kept() {
     assert!(peak < 64 * 1024, "{peak} kB");
     kill(run);
 }
+
+#[test]
+fn wait_waits_for_commands_and_says_how_they_ended() {
+    let server = ModelServer::start([
+        background("c1", &format!("{}; exit 7", until("go"))),
+        background("c2", "sleep 31415.4"),
+        Reply::call("c3", "bash", json!({"command": "(sleep 0.2; touch go) &"})),
+        Reply::call("c4", "wait", json!({"commands": [1]})),
+        Reply::call("c5", "wait", json!({"commands": [1, 2], "timeout": 0})),
+        Reply::call("c6", "wait", json!({"commands": [9]})),
+        Reply::text("done"),
+    ]);
+    let workspace = Workspace::new();
+    let (code, _, stderr) = workspace.run_model(&server, Format::Chat, ["go"]);
+    assert_eq!(code, 0, "{stderr}");
+    let last = server.requests().pop().unwrap();
+    let ended = json!({"id": 1, "status": "ended", "exit_code": 7});
+    let running = json!({"id": 2, "status": "running", "exit_code": null});
+    let waited =
+        |commands: Value| success(json!({"results": [], "unread": 0, "commands": commands}));
+    assert_eq!(last.tool_output("c4"), waited(json!([ended])));
+    assert_eq!(last.tool_output("c5"), waited(json!([ended, running])));
+    assert_eq!(last.tool_output("c6"), failure("Command #9 not found"));
+    assert_eq!(contents(&workspace.log("0/"), "notification"), Vec::<&str>::new());
+}
+
+/// The commands of a killed agent end with it, even if it is idle.
+#[test]
+fn a_kill_of_the_agent_ends_its_commands() {
+    let server = ModelServer::choosing(|request| {
+        let is_child = request.agent().as_deref() == Some("0/0/");
+        match (is_child, request.results_since_user()) {
+            (true, 0) => background("c1", "echo $$ > leader; sleep 31415.3"),
+            (true, _) => Reply::text("It runs."),
+            (false, 0) => Reply::call("f1", "fork", json!({"prompt": "please start it"})),
+            (false, 1) => Reply::call("w1", "wait", json!({})),
+            (false, 2) => Reply::call("b1", "bash", json!({"command": until("leader")})),
+            (false, 3) => Reply::call("k1", "kill", json!({"agent": "0/0/"})),
+            (false, 4) => {
+                let gone =
+                    "for try in $(seq 600); do kill -0 $(cat leader) || exit 5; sleep 0.05; done";
+                Reply::call("b2", "bash", json!({"command": gone}))
+            }
+            (false, _) => Reply::text("done"),
+        }
+    });
+    let workspace = Workspace::unconfined();
+    let (code, _, stderr) = workspace.run_model(&server, Format::Chat, ["--wait-commands", "go"]);
+    assert_eq!(code, 0, "{stderr}");
+    let last = server.requests().pop().unwrap();
+    assert_eq!(last.tool_output("b2")["data"]["exit_code"], 5);
+    assert_eq!(workspace.number("SELECT count(*) FROM commands WHERE state = 'lost'"), 1);
+}
+
+/// Runs that end in every way leave no process behind.
+#[test]
+fn no_process_is_left_by_many_runs() {
+    const RUNS: usize = 40;
+    let workspace = Workspace::unconfined();
+    for number in 0..RUNS {
+        let calls = ["c1", "c2", "c3", "c4", "c5"].map(|id| {
+            let command = "echo $$ >> leaders; (sleep 31415.2; true) & sleep 31415.2";
+            (id, "bash", json!({"command": command, "background": true}))
+        });
+        let server = ModelServer::start([Reply::calls(calls), Reply::silence()]);
+        let run = start_run(&workspace, &server, ["go"]);
+        server.wait_for_requests(2);
+        match number % 3 {
+            0 => kill(run),
+            1 => {
+                kill_process(pid(&run.child), Signal::INT).unwrap();
+                run.finish();
+            }
+            _ => {
+                kill_process(pid(&run.child), Signal::HUP).unwrap();
+                run.finish();
+            }
+        }
+    }
+    let leaders = workspace.read_text("leaders");
+    assert!(leaders.lines().count() > RUNS, "only {} were started", leaders.lines().count());
+    for leader in leaders.lines().filter_map(|line| line.parse().ok()) {
+        wait_until_gone(rustix::process::Pid::from_raw(leader).unwrap());
+    }
+}
+
+#[test]
+fn a_line_that_an_agent_waits_for_wakes_it_once() {
+    let serve =
+        format!("{}; echo listening on 1; echo listening on 2; {}", until("go"), until("end"));
+    let arguments = json!({"command": serve, "background": true, "notify_on": "^listen"});
+    let server = ModelServer::start([
+        Reply::call("c1", "bash", arguments),
+        Reply::text("It starts."),
+        Reply::call("c2", "bash", json!({"command": "touch end"})),
+        Reply::text("It listens."),
+        Reply::text("It has ended."),
+    ]);
+    let workspace = Workspace::new();
+    let mut run = workspace.run_command(&server, Format::Chat, ["--json", "--wait-commands", "go"]);
+    let run = Running::start(&mut run);
+    server.wait_for_requests(2);
+    workspace.touch(["go"]);
+    let (code, _, stderr) = run.finish();
+    assert_eq!((code, &*stderr), (0, ""));
+    let log = workspace.log("0/");
+    let told = contents(&log, "notification");
+    assert_eq!(told[0], "[Notification: Command #1 printed a line]\n  listening on 1");
+    assert!(
+        told[1].starts_with("[Notification: Command #1 finished with exit code 0 "),
+        "{told:?}"
+    );
+    assert_eq!(told.len(), 2, "{told:?}");
+}
+
+#[test]
+fn a_pattern_that_is_none_is_refused() {
+    let arguments = json!({"command": "true", "background": true, "notify_on": "("});
+    let server = ModelServer::start([Reply::call("c1", "bash", arguments), Reply::text("ok")]);
+    let workspace = Workspace::new();
+    workspace.run_model(&server, Format::Chat, ["go"]);
+    let error = server.requests()[1].tool_output("c1")["error"].as_str().unwrap().to_owned();
+    assert!(error.starts_with("Invalid pattern: "), "{error}");
+}

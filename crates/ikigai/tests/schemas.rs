@@ -78,6 +78,7 @@ fn parameters_have_their_order_type_and_necessity() {
             ("sandbox", "boolean", false),
             ("network", "boolean", false),
             ("background", "boolean", false),
+            ("notify_on", "string", false),
         ],
     );
     check(
@@ -103,7 +104,10 @@ fn parameters_have_their_order_type_and_necessity() {
         "fork",
         &[("prompt", "string", true), ("name", "string", false), ("context", "string", false)],
     );
-    check("wait", &[("agents", "array", false), ("timeout", "integer", false)]);
+    check(
+        "wait",
+        &[("agents", "array", false), ("timeout", "integer", false), ("commands", "array", false)],
+    );
     check("kill", &[("agent", "string", true)]);
     check("agents", &[]);
     check(

@@ -45,7 +45,7 @@ mod tests {
             })
             .collect();
         let all_new = new.iter().map(|mail| mail.id).chain([id(1)]).collect();
-        Unread { count, new, all_new, ended: Vec::new() }
+        Unread { count, new, all_new, matched: Vec::new(), ended: Vec::new() }
     }
 
     #[track_caller]

@@ -17,6 +17,7 @@ use crate::sessions;
 use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
+use crate::waits::AwaitedCommand;
 
 /// How many may run in a session. An agent may have fewer; its process counts those.
 const MOST_RUNNING: i64 = 64;
@@ -60,6 +61,25 @@ macro_rules! untold_end {
     };
 }
 pub(crate) use untold_end;
+
+/// A condition on agent `a`: a command of it has printed the line that it waits for, and it does
+/// not know.
+macro_rules! untold_match {
+    () => {
+        "EXISTS (SELECT 1 FROM commands c
+            WHERE c.agent = a.key AND c.matched IS NOT NULL AND c.matched_told_by IS NULL)"
+    };
+}
+pub(crate) use untold_match;
+
+/// A line that a command has printed, and that its agent wants to be notified of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchedLine {
+    /// The number of the command.
+    pub id: CommandId,
+    /// The line.
+    pub line: String,
+}
 
 impl Store {
     /// Notes that a command of `agent` runs in the background, and appends the message that
@@ -119,6 +139,24 @@ impl Store {
         .await
     }
 
+    /// Notes that a command has printed the line that its agent wants to be notified of.
+    pub async fn note_matched_line(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        matched: MatchedLine,
+    ) -> Result<(), StoreError> {
+        self.commit(lease.scope(), move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            unit.touch(agent.session);
+            let MatchedLine { id, line } = matched;
+            let sql = "UPDATE commands SET matched = ?3
+                WHERE agent = ?1 AND number = ?2 AND matched IS NULL";
+            unit.run(sql, params![agent.key, id.value(), line])
+        })
+        .await
+    }
+
     /// Tells an agent that commands were ended with the process that ran them, if there are any
     /// that it has not been notified of.
     pub async fn tell_lost_commands(
@@ -167,6 +205,63 @@ pub(crate) fn untold_ends(
     unit.rows(sql, params![agent.key], read_ended)
 }
 
+/// The lines that an agent has not been notified of.
+pub(crate) fn untold_lines(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+) -> Result<Vec<MatchedLine>, StoreError> {
+    let sql = "SELECT number, matched FROM commands
+        WHERE agent = ?1 AND matched IS NOT NULL AND matched_told_by IS NULL ORDER BY number";
+    unit.rows(sql, params![agent.key], |row| Ok(MatchedLine { id: row.get(0)?, line: row.get(1)? }))
+}
+
+/// Notes which message notified an agent of these lines.
+pub(crate) fn mark_lines_told(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    lines: &[MatchedLine],
+    by: MessageId,
+) -> Result<(), StoreError> {
+    for matched in lines {
+        let sql = "UPDATE commands SET matched_told_by = ?3
+            WHERE agent = ?1 AND number = ?2 AND matched_told_by IS NULL";
+        unit.run(sql, params![agent.key, matched.id.value(), by.value()])?;
+    }
+    Ok(())
+}
+
+/// The status of these commands of an agent, in the order of their numbers.
+pub(crate) fn awaited(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    ids: &[CommandId],
+) -> Result<Vec<AwaitedCommand>, StoreError> {
+    let mut awaited = Vec::new();
+    for id in ids {
+        let sql = "SELECT state, exit_code FROM commands WHERE agent = ?1 AND number = ?2";
+        awaited.extend(unit.row(sql, params![agent.key, id.value()], |row| {
+            let exit_code: Option<i64> = row.get(1)?;
+            let exit_code = exit_code.map(i32::try_from).transpose();
+            Ok(AwaitedCommand {
+                id: *id,
+                is_running: row.text(0)? == "running",
+                exit_code: exit_code.map_err(StoreError::internal)?,
+            })
+        })?);
+    }
+    Ok(awaited)
+}
+
+/// The first of these that is no command of the agent.
+pub(crate) fn first_unknown(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    ids: &[CommandId],
+) -> Result<Option<CommandId>, StoreError> {
+    let known = awaited(unit, agent, ids)?;
+    Ok(ids.iter().find(|id| !known.iter().any(|command| command.id == **id)).copied())
+}
+
 fn read_ended(row: &Row<'_>) -> Result<EndedCommand, StoreError> {
     let millis: i64 = row.get(3)?;
     Ok(EndedCommand {
@@ -192,7 +287,8 @@ pub(crate) fn mark_told(
     by: MessageId,
 ) -> Result<(), StoreError> {
     for id in commands {
-        let sql = "UPDATE commands SET told_by = ?3
+        let sql = "UPDATE commands SET told_by = ?3,
+                matched_told_by = coalesce(matched_told_by, ?3)
             WHERE agent = ?1 AND number = ?2 AND told_by IS NULL AND state <> 'running'";
         unit.run(sql, params![agent.key, id.value(), by.value()])?;
     }

@@ -75,7 +75,7 @@ pub use address::database_files;
 pub use agents::{Agent, AgentLimits, State, Tokens};
 pub use changes::Changes;
 pub use clock::Clock;
-pub use commands::{CommandEnd, EndedCommand, StartedCommand};
+pub use commands::{CommandEnd, EndedCommand, MatchedLine, StartedCommand};
 pub use error::StoreError;
 pub use files::{
     Change, ChangedBy, Content, FileAccess, LogEntry, SIGHTS, SeenFile, StoredContent,
@@ -95,6 +95,6 @@ pub use spending::{Cause, Spending, Spent};
 pub use steps::{AgentAddress, MailAddress, NamedAgent, Outcome, Step, StepRecord};
 pub use store::{Options, Store};
 pub use undos::{ChangeId, ChangeOutcome, Direction, StoredChange, Undo, UndoEntry, UndoStart};
-pub use waits::{AwaitedAgent, StartedWait, Status, Wait, WaitReport};
+pub use waits::{AwaitedAgent, AwaitedCommand, StartedWait, Status, Wait, WaitReport};
 pub use waking::{Announcement, EndedTurn, Ending, Sleep, Unread};
 pub use work::{PendingWork, TakeoverPolicy};

@@ -1,6 +1,6 @@
 //! Why agents are not forked, killed or waited for: conditions that failed inside the transaction.
 
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, CommandId};
 
 /// The error for a model or the user, letter by letter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +49,9 @@ pub enum Refusal {
     /// The session has as many background commands as allowed.
     #[error("Maximum background commands of the session ({0}) reached")]
     TooManyCommands(i64),
+    /// The agent has no such command.
+    #[error("Command #{0} not found")]
+    NoCommand(CommandId),
     /// All agents in it would wait forever. It starts and ends with the one that wanted to wait.
     #[error("Waiting cycle: {}", path(.0))]
     Cycle(Vec<AgentId>),

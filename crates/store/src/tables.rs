@@ -142,8 +142,8 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         key: Some("key"),
-        references: "agent:agents started_by:messages told_by:messages",
-        text: "line state tail",
+        references: "agent:agents started_by:messages told_by:messages matched_told_by:messages",
+        text: "line state tail matched",
         numbers: "number exit_code started_at ended_at",
         ..Table::new("commands", Owner::Agent("agent"))
     },

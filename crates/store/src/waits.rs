@@ -11,7 +11,7 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, CommandId, SessionId};
 
 use crate::agents::{AgentRow, State, agent_by_id, find_agent, state_of};
-use crate::commands::{self, EndedCommand};
+use crate::commands;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::refusal::Refusal;
@@ -25,8 +25,10 @@ use crate::waking::{UNTOLD, would_wake};
 /// Which agents to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// These, or all living children if it is empty.
+    /// These. If neither agents nor commands are named, all living children.
     pub agents: Vec<NamedAgent>,
+    /// Background commands of the waiting agent.
+    pub commands: Vec<CommandId>,
     /// For how long. The caller watches the clock.
     pub limit: Duration,
 }
@@ -36,6 +38,7 @@ pub struct Wait {
 pub struct StartedWait {
     /// Each once, in the order in which they were named.
     awaited: Vec<AgentId>,
+    commands: Vec<CommandId>,
 }
 
 /// The report of a wait.
@@ -45,8 +48,19 @@ pub struct WaitReport {
     pub results: Vec<AwaitedAgent>,
     /// The number of unread messages of the waiting agent.
     pub unread: u32,
-    /// The background commands of the waiting agent whose end it has not been notified of.
-    pub ended: Vec<EndedCommand>,
+    /// The background commands that it waits for, and those that have ended without its knowledge.
+    pub commands: Vec<AwaitedCommand>,
+}
+
+/// The status of a background command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AwaitedCommand {
+    /// Its number.
+    pub id: CommandId,
+    /// Whether it runs. A command that does not run has ended, or was ended with ikigai.
+    pub is_running: bool,
+    /// Its exit code, if it has ended.
+    pub exit_code: Option<i32>,
 }
 
 /// The status of an awaited agent.
@@ -124,7 +138,8 @@ impl Store {
                     return Ok(false);
                 }
             }
-            Ok(true)
+            let awaited = commands::awaited(unit, &waiter, &waiting.commands)?;
+            Ok(!awaited.iter().any(|command| command.is_running))
         })
         .await
     }
@@ -139,10 +154,14 @@ pub(crate) fn find_awaited(
     if waiter.is_dead {
         return Ok(Err(Refusal::Dead(waiter.id.clone())));
     }
-    let mut awaited = match wait.agents.is_empty() {
+    let mut awaited = match wait.agents.is_empty() && wait.commands.is_empty() {
         true => living_children(unit, waiter)?,
         false => Vec::new(),
     };
+    let commands = wait.commands.clone();
+    if let Some(unknown) = commands::first_unknown(unit, waiter, &commands)? {
+        return Ok(Err(Refusal::NoCommand(unknown)));
+    }
     let mut known = BTreeSet::new();
     for named in &wait.agents {
         let Some(agent) = resolve(unit, waiter.session, Some(&waiter.id), &named.address)? else {
@@ -155,7 +174,7 @@ pub(crate) fn find_awaited(
             awaited.push(agent.id);
         }
     }
-    let waiting = StartedWait { awaited };
+    let waiting = StartedWait { awaited, commands };
     Ok(match cycle(unit, waiter, &waiting)? {
         Some(cycle) => Err(Refusal::Cycle(cycle)),
         None => Ok(waiting),
@@ -269,13 +288,20 @@ pub(crate) fn end(
         }
         results.push(AwaitedAgent { agent: id.clone(), status });
     }
-    let ended = match actor {
-        Actor::Model => commands::untold_ends(unit, waiter)?,
-        Actor::Command | Actor::User(_) => Vec::new(),
-    };
-    let told: Vec<CommandId> = ended.iter().map(|command| command.id).collect();
-    let waited = WaitReport { results, unread: waiter.unread, ended };
-    let done = PerformedStep::new(Outcome::WaitEnded(waited)).telling(told);
+    let mut ids = waiting.commands.clone();
+    if actor == Actor::Model {
+        ids.extend(commands::untold_ends(unit, waiter)?.iter().map(|command| command.id));
+    }
+    ids.sort();
+    ids.dedup();
+    let commands = commands::awaited(unit, waiter, &ids)?;
+    let ended = commands.iter().filter(|command| !command.is_running);
+    let ended: Vec<CommandId> = ended.map(|command| command.id).collect();
+    let waited = WaitReport { results, unread: waiter.unread, commands };
+    let mut done = PerformedStep::new(Outcome::WaitEnded(waited));
+    if actor == Actor::Model {
+        done = done.telling(ended);
+    }
     match actor {
         Actor::Model => {
             remove_edges(unit, waiter)?;

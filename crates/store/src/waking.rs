@@ -11,7 +11,7 @@ use ikigai_conversation::{AgentId, CommandId, Correspondent, MailId, Message, Ne
 
 use crate::agents::{AgentRow, State, set_state, state_of};
 use crate::causes;
-use crate::commands::{self, EndedCommand};
+use crate::commands::{self, EndedCommand, MatchedLine};
 use crate::error::StoreError;
 use crate::forks::start_turn;
 use crate::leases::{Lease, fence};
@@ -75,6 +75,8 @@ pub struct Unread {
     pub new: Vec<Announcement>,
     /// The ids of all messages that have not been announced.
     pub all_new: Vec<MailId>,
+    /// The lines of background commands that it wants to be notified of.
+    pub matched: Vec<MatchedLine>,
     /// The background commands whose end has not been told.
     pub ended: Vec<EndedCommand>,
 }
@@ -101,7 +103,13 @@ impl Announcement {
 /// The sources of a wake, for the constants below.
 macro_rules! untold {
     () => {
-        concat!("(a.untold > 0 OR ", commands::untold_end!(), ")")
+        concat!(
+            "(a.untold > 0 OR ",
+            commands::untold_end!(),
+            " OR ",
+            commands::untold_match!(),
+            ")"
+        )
     };
 }
 
@@ -239,6 +247,7 @@ fn tell(
         unit.run(sql, params![agent.key, message.id.value()])?;
         unit.run("UPDATE agents SET notification_pending = 1 WHERE key = ?1", params![agent.key])?;
     }
+    commands::mark_lines_told(unit, agent, &unread.matched, message.id)?;
     let ended: Vec<CommandId> = unread.ended.iter().map(|command| command.id).collect();
     commands::mark_told(unit, agent, &ended, message.id)?;
     unit.run(
@@ -284,6 +293,7 @@ fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
     let new = unit.rows(sql, params![agent.key, SHOWN_LIMIT], |row| {
         Ok(Announcement { id: row.get(0)?, from: row.get(1)?, body: row.get(2)? })
     })?;
+    let matched = commands::untold_lines(unit, agent)?;
     let ended = commands::untold_ends(unit, agent)?;
-    Ok(Unread { count: agent.unread, new, all_new, ended })
+    Ok(Unread { count: agent.unread, new, all_new, matched, ended })
 }

@@ -209,7 +209,8 @@ pub fn by_id(id: &AgentId) -> NamedAgent {
 
 /// A wait without a time limit for these agents, or for all children.
 pub fn wait_for(agents: &[&AgentId]) -> Wait {
-    Wait { agents: agents.iter().map(|id| by_id(id)).collect(), limit: Duration::MAX }
+    let agents = agents.iter().map(|id| by_id(id)).collect();
+    Wait { agents, commands: Vec::new(), limit: Duration::MAX }
 }
 
 /// The step that sends `body` to an agent.

@@ -1,14 +1,16 @@
 //! `bash`: a command, with a bounded output and a time limit.
 
+mod leaving;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use grep_regex::RegexMatcher;
 use ikigai_conversation::{EffectKind, Preview, ResultState};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::arguments::{Arguments, ShellCommand, Whole};
-use crate::background::{Leaving, Shown};
 use crate::call::Call;
 use crate::commands::{CommandSpec, RunningCommand};
 use crate::context::Context;
@@ -21,6 +23,7 @@ use crate::result::{Execution, ToolResult};
 use crate::sandbox::{EndedCommand, Kind, Sandbox, hint};
 use crate::tool::{BuiltIn, Tool};
 use crate::watchdog::{GRACE, Status};
+use leaving::{AtLimit, Patience, leave_requested};
 
 pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
     BuiltIn::new(Bash::declaration(), &[EffectKind::Command], prepare)
@@ -32,10 +35,19 @@ fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
     let call = Arc::new(Bash::parse(arguments)?);
     let command = call.command.0.clone();
     let (leaves_sandbox, wants_network) = (call.sandbox == Some(false), call.network == Some(true));
+    let notify_on = call.notify_on.as_deref().map(RegexMatcher::new_line_matcher).transpose();
+    let notify_on =
+        notify_on.map_err(|error| ToolResult::error(&format!("Invalid pattern: {error}")))?;
     let effect = Effect::Command { command: command.clone(), leaves_sandbox, wants_network };
     let work = move |context: Context| {
-        let call = Arc::clone(&call);
-        async move { call.execute(&context).await }
+        let (call, notify_on) = (Arc::clone(&call), notify_on.clone());
+        async move {
+            let mut execution = call.execute(&context).await;
+            if let Some(leaving) = &mut execution.leaving {
+                leaving.notify_on = notify_on;
+            }
+            execution
+        }
     };
     Ok(Call::waiting(work)
         .with_effects([effect])
@@ -56,26 +68,10 @@ tool! {
         network: Option<bool>,
         /// true: return at once; you are notified of the end
         background: Option<bool>,
+        /// Regex: notify at the first line
+        notify_on: Option<String>,
     }
 }
-
-/// What stops a command whose call has waited for it long enough.
-#[derive(Debug, Clone, Copy)]
-struct Patience {
-    time: Duration,
-    then: AtLimit,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AtLimit {
-    /// It is ended.
-    End,
-    /// It continues in the background.
-    Leave,
-}
-
-/// How long a command that is started in the background is watched for a sandbox that cannot be had.
-const START: Duration = Duration::from_millis(50);
 
 const DEFAULT_TIMEOUT: u64 = 120;
 /// The exit code of a command that was stopped at its time limit, as of timeout(1).
@@ -106,7 +102,7 @@ enum End {
 impl Bash {
     async fn execute(&self, context: &Context) -> Execution {
         // What a command that asks for it may reach was decided before, and is in the context.
-        let _ = (self.sandbox, self.network);
+        let _ = (self.sandbox, self.network, &self.notify_on);
         if let Err(reason) = self.check() {
             return ToolResult::failure(&format!("Cannot start bash: {reason}")).into();
         }
@@ -161,43 +157,6 @@ impl Bash {
         let state = if exit_code == 0 { ResultState::Succeeded } else { ResultState::Failed };
         let result = ToolResult::from(output).with("exit_code", exit_code).in_state(state);
         result.summed_up(format!("exit {exit_code}")).into()
-    }
-
-    /// How long the call waits for its command.
-    fn patience(&self, context: &Context) -> Result<Patience, String> {
-        let seconds = |seconds| Duration::from_secs(seconds);
-        let refusal = || context.commands.background().refusal(&context.agent);
-        let (time, then) = match (self.background, &self.timeout) {
-            (Some(true), _) if context.leave.is_none() => {
-                return Err("Background commands need a session".to_owned());
-            }
-            (Some(true), _) => (START, AtLimit::Leave),
-            (_, Some(timeout)) => (seconds(timeout.0), AtLimit::End),
-            (_, None) if context.leave.is_none() || refusal().is_some() => {
-                (seconds(DEFAULT_TIMEOUT), AtLimit::End)
-            }
-            (_, None) => (seconds(DEFAULT_TIMEOUT), AtLimit::Leave),
-        };
-        match self.background {
-            Some(true) => refusal().map_or(Ok(Patience { time, then }), Err),
-            Some(false) | None => Ok(Patience { time, then }),
-        }
-    }
-
-    /// Leaves the command in the background.
-    fn leave(&self, left: (RunningCommand, Option<Status>), printed: Capture) -> Execution {
-        let (running, status) = left;
-        let (shown, deadline) = match (self.background, &self.timeout) {
-            (Some(true), Some(timeout)) => {
-                (Shown::Nothing, Some(running.started + Duration::from_secs(timeout.0)))
-            }
-            (Some(true), None) => (Shown::Nothing, None),
-            (Some(false) | None, _) => (Shown::SoFar, None),
-        };
-        let command = self.command.0.clone();
-        let leaving = Leaving { command, running, status, printed, deadline, shown };
-        let result = ToolResult::output(String::new());
-        Execution { leaving: Some(Box::new(leaving)), ..result.into() }
     }
 
     fn hint(
@@ -355,16 +314,6 @@ async fn due(live: Option<&LiveStream>) {
     match live {
         Some(live) => live.due().await,
         None => std::future::pending().await,
-    }
-}
-
-/// Returns when the user moves the command to the background, if that can be.
-async fn leave_requested(context: &Context) {
-    match &context.leave {
-        Some(leave) if context.commands.background().refusal(&context.agent).is_none() => {
-            leave.notified().await;
-        }
-        Some(_) | None => std::future::pending().await,
     }
 }
 

@@ -98,7 +98,9 @@ mod watchdog;
 mod words;
 
 pub use arguments::{Argument, Arguments, Choice, FileContent, ShellCommand, Texts, Whole};
-pub use background::{Adopted, Background, BackgroundResult, Ended, Leaving, Listed};
+pub use background::{
+    Adopted, Background, BackgroundResult, CommandReport, Ended, Leaving, Listed,
+};
 pub use caches::CACHE_FOLDER;
 pub use call::{Call, Executor, Work};
 pub use commands::{ApprovedWrite, Commands, Loopback};

@@ -1,7 +1,7 @@
 //! The result of a step as the model sees it, in the envelope of all tools.
 
 use ikigai_mail::render_result;
-use ikigai_store::{Agent, AwaitedAgent, EndedCommand, Outcome, Status, Step, WaitReport};
+use ikigai_store::{Agent, AwaitedAgent, AwaitedCommand, Outcome, Status, Step, WaitReport};
 use ikigai_tools::{OutputSize, ToolResult, counted, cut};
 use serde_json::{Map, Value, json};
 
@@ -91,9 +91,8 @@ fn render_wait(waited: &WaitReport, size: OutputSize) -> Value {
     let results: Value =
         waited.results.iter().map(|result| awaited(result, &mut bounded)).collect();
     let mut data = json!({"results": results, "unread": waited.unread});
-    if !waited.ended.is_empty() {
-        let ended = |command: &EndedCommand| json!({"id": command.id, "status": "ended", "exit_code": command.exit_code});
-        data["commands"] = waited.ended.iter().map(ended).collect();
+    if !waited.commands.is_empty() {
+        data["commands"] = waited.commands.iter().map(awaited_command).collect();
     }
     if truncated {
         data["truncated"] = Value::from(true);
@@ -141,6 +140,15 @@ fn awaited(result: &AwaitedAgent, bounded: &mut impl FnMut(&str) -> String) -> V
     Value::Object(fields)
 }
 
+fn awaited_command(command: &AwaitedCommand) -> Value {
+    let status = match (command.is_running, command.exit_code) {
+        (true, _) => "running",
+        (false, Some(_)) => "ended",
+        (false, None) => "ended with ikigai",
+    };
+    json!({"id": command.id, "status": status, "exit_code": command.exit_code})
+}
+
 /// The maximum bytes of each text so that all fit. Long texts get the room that short ones leave.
 fn fair_share(mut lengths: Vec<usize>, room: usize) -> usize {
     lengths.sort_unstable();
@@ -177,7 +185,7 @@ mod tests {
         Outcome::WaitEnded(WaitReport {
             results: results.into_iter().map(result).collect(),
             unread,
-            ended: Vec::new(),
+            commands: Vec::new(),
         })
     }
 
@@ -236,7 +244,8 @@ mod tests {
         let inbox = Outcome::Inbox(InboxPage { mail: Vec::new(), unread: 0, more: 0 });
         let listed = renderer(&Step::Read(1))(Some(&inbox), size).to_string();
         assert_eq!(listed, r#"{"messages":[],"unread_count":0}"#);
-        let wait = Wait { agents: Vec::new(), limit: std::time::Duration::ZERO };
+        let wait =
+            Wait { agents: Vec::new(), commands: Vec::new(), limit: std::time::Duration::ZERO };
         let interrupted = renderer(&Step::Wait(wait))(Some(&Outcome::Abandoned), size).to_string();
         assert!(interrupted.starts_with(r#"{"success":false,"error":"Interrupted: "#));
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_conversation::EffectKind;
+use ikigai_conversation::{CommandId, EffectKind};
 use ikigai_mail::parse_named;
 use ikigai_store::{Step, Wait};
-use ikigai_tools::{Arguments, BuiltIn, Call, Texts, Tool, ToolResult, Whole, tool};
+use ikigai_tools::{Arguments, BuiltIn, Call, Refusal, Texts, Tool, ToolResult, Whole, tool};
 
 pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
     BuiltIn::new(WaitFor::declaration(), &[EffectKind::Database], prepare)
@@ -18,29 +18,41 @@ pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
 const DEFAULT: u64 = 300;
 
 tool! {
-    /// Wait until agents are idle, or mail comes
+    /// Wait until agents are idle, commands end, or mail comes
     struct WaitFor = "wait" {
         /// Their IDs; default: all children
         agents: Option<Texts>,
         /// Seconds, default 300
         timeout: Option<Whole<0, 3_600>>,
+        /// IDs of background commands
+        commands: Option<Texts>,
     }
 }
 
 fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
-    let WaitFor { agents, timeout } = WaitFor::parse(arguments)?;
+    let WaitFor { agents, timeout, commands } = WaitFor::parse(arguments)?;
+    let commands = commands.map_or(Ok(Vec::new()), |Texts(ids)| command_ids(&ids))?;
     let agents = agents.map_or_else(Vec::new, |Texts(agents)| agents);
     let seconds = timeout.map_or(DEFAULT, |Whole(seconds)| seconds);
-    let subject = match agents.is_empty() {
+    let named = commands.iter().map(|id| format!("#{id}"));
+    let named: Vec<String> = agents.iter().cloned().chain(named).collect();
+    let subject = match named.is_empty() {
         true => "for all children".to_owned(),
-        false => format!("for {}", agents.join(", ")),
+        false => format!("for {}", named.join(", ")),
     };
     let wait = Wait {
         agents: agents.iter().map(|agent| parse_named(agent)).collect(),
+        commands,
         limit: Duration::from_secs(seconds),
     };
     let call = Call::step(Step::Wait(wait)).shown_as("Wait", &subject);
     Ok(call.shown_while_running(&format!("Waiting {subject}")))
+}
+
+/// The numbers of commands; models also write `#3`.
+fn command_ids(ids: &[String]) -> Result<Vec<CommandId>, Refusal> {
+    let id = |id: &String| CommandId::new(id.trim_start_matches('#').parse().ok()?);
+    ids.iter().map(id).collect::<Option<_>>().ok_or(Refusal::Invalid("commands"))
 }
 
 #[cfg(test)]
@@ -50,7 +62,7 @@ mod tests {
 
     fn wait(agents: &[&str], seconds: u64) -> Step {
         let agents = agents.iter().map(|agent| parse_named(agent)).collect();
-        Step::Wait(Wait { agents, limit: Duration::from_secs(seconds) })
+        Step::Wait(Wait { agents, commands: Vec::new(), limit: Duration::from_secs(seconds) })
     }
 
     #[test]
@@ -64,6 +76,17 @@ mod tests {
         let many = format!(r#"{{"agents":[{}1]}}"#, "1,".repeat(1_000));
         for wrong in [r#"{"agents":[null]}"#, r#"{"agents":{}}"#, r#"{"agents":[-1]}"#, &many] {
             check("wait", wrong, Err(r#"{"error":"Invalid parameter: agents"}"#));
+        }
+    }
+
+    #[test]
+    fn commands_are_numbers() {
+        let commands = [3, 4].map(|id| CommandId::new(id).unwrap()).to_vec();
+        let limit = Duration::from_secs(300);
+        let step = Step::Wait(Wait { agents: Vec::new(), commands, limit });
+        check("wait", r##"{"commands":[3,"#4"]}"##, Ok(step));
+        for wrong in [r#"{"commands":["x"]}"#, r#"{"commands":[0]}"#, r#"{"commands":3.5}"#] {
+            check("wait", wrong, Err(r#"{"error":"Invalid parameter: commands"}"#));
         }
     }
 

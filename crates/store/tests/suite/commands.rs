@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use ikigai_conversation::{Body, CommandId, Message, NewMessage};
 use ikigai_store::{
-    Budget, CommandEnd, Ending, ForkContext, LogEntry, Next, Outcome, Refusal, Sleep,
-    StartedCommand, Step, StoreError, WaitReport,
+    AwaitedCommand, Budget, CommandEnd, Ending, ForkContext, LogEntry, MatchedLine, Next, Outcome,
+    Refusal, Sleep, StartedCommand, Step, StoreError, Unread, Wait, WaitReport,
 };
 use ikigai_testkit::{PLENTY, TestAgent, TestStore, new_fork, said, wait_for};
 
@@ -182,8 +182,28 @@ async fn a_wait_ends_with_the_end_of_a_command_and_tells_it() {
     let step = Step::EndWait(waiting.clone());
     store.close_call(lease, own.clone(), step, render, Next::Request).await.unwrap();
     let report = report.lock().unwrap().take().unwrap();
-    assert_eq!(report.ended.iter().map(|it| (it.id, it.exit_code)).collect::<Vec<_>>(), [(id, 3)]);
+    let ended = AwaitedCommand { id, is_running: false, exit_code: Some(3) };
+    assert_eq!(report.commands, [ended]);
     assert!(waiter.announce(&store).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_wait_for_commands_ends_when_all_of_them_have_ended() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [waiter, other] = &mut agents[..] else { panic!() };
+    let id = start(&store, waiter).await;
+    let (lease, own) = (waiter.lease.clone(), waiter.id.clone());
+    let unknown = start(&store, other).await;
+    let wait = |id| Wait { commands: vec![id], ..wait_for(&[]) };
+    let refused = store.start_wait(lease.clone(), own.clone(), wait(unknown)).await.unwrap();
+    assert_eq!(refused, Err(Refusal::NoCommand(unknown)));
+    let waiting = store.start_wait(lease, own.clone(), wait(id)).await.unwrap().unwrap();
+    let over = async || store.wait_is_over(session, own.clone(), waiting.clone()).await.unwrap();
+    assert!(!over().await);
+    end(&store, waiter, id).await.unwrap();
+    waiter.announce(&store).await.unwrap().unwrap();
+    assert!(over().await);
 }
 
 #[tokio::test]
@@ -233,4 +253,31 @@ async fn a_session_runs_at_most_64() {
     assert_eq!(try_start(&store, &agents[0]).await, Err(Refusal::TooManyCommands(64)));
     end(&store, &agents[1], CommandId::new(2).unwrap()).await.unwrap();
     assert_eq!(start(&store, &agents[0]).await.value(), 65);
+}
+
+#[tokio::test]
+async fn a_line_wakes_once_and_its_notification_is_one_commit_with_the_mark() {
+    let store = super::store();
+    let (session, agents) = store.session_of(1).await;
+    let agent = &agents[0];
+    let id = start(&store, agent).await;
+    assert_eq!(rest(&store, agent).await, Sleep::Asleep);
+    for line in ["listening", "listening again"] {
+        let matched = MatchedLine { id, line: line.to_owned() };
+        let (lease, own) = (agent.lease.clone(), agent.id.clone());
+        store.note_matched_line(lease, own, matched).await.unwrap();
+    }
+    assert_eq!(to_wake(&store, session).await, std::slice::from_ref(&agent.id));
+    assert_eq!(rest(&store, agent).await, Sleep::MailWaits);
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let render = move |unread: &Unread| {
+        seen.lock().unwrap().extend(unread.matched.clone());
+        NewMessage::notification("a line", Vec::new())
+    };
+    let (lease, own) = (agent.lease.clone(), agent.id.clone());
+    assert_eq!(store.announce(lease, own, None, render).await.unwrap().len(), 1);
+    assert_eq!(*lines.lock().unwrap(), [MatchedLine { id, line: "listening".to_owned() }]);
+    assert_eq!(rest(&store, agent).await, Sleep::Asleep);
+    assert!(agent.announce(&store).await.unwrap().is_none());
 }
