@@ -10,6 +10,7 @@
 //! is ended. So no registration is needed, and a command is supervised from its first moment.
 #[cfg(target_os = "linux")]
 mod covers;
+mod ending;
 mod groups;
 #[cfg(target_os = "linux")]
 mod networks;
@@ -26,20 +27,19 @@ use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::process::ExitStatus;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Signal, WaitOptions, getpid, kill_process, setsid, wait};
+use rustix::process::setsid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
-use groups::{Group, Sessions};
-use protection::{CommandProtection, Protection, StrayWatch};
+use ending::{end, end_rest, end_strays};
+use protection::{CommandProtection, Protection};
 use start::{StartedCommand, Starter};
 use wire::encode_note;
 
@@ -63,9 +63,6 @@ const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 
 /// The interval between checks of protected paths while a command is in the background.
 const BETWEEN_CHECKS: Duration = Duration::from_secs(2);
-
-/// How long processes that do not end are hunted. The exit of the program is never delayed longer.
-const LONGEST_HUNT: Duration = Duration::from_secs(5);
 
 /// Which commands a watchdog serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -333,88 +330,10 @@ impl SupervisedCommand {
     }
 }
 
-/// Ends processes that have left the groups of landlock commands: first with SIGTERM, then with
-/// SIGKILL. A chain of processes that only fork and exit must be caught between two forks.
-async fn end_strays(starter: &Starter, strays_watch: &StrayWatch) {
-    for stray in strays_watch.strays() {
-        let _ = kill_process(stray, Signal::TERM);
-        let _ = kill_process(stray, Signal::CONT);
-    }
-    let all_gone = async {
-        while !strays_watch.has_none() {
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    let _ = tokio::time::timeout(GRACE, all_gone).await;
-    let begun = Instant::now();
-    while !strays_watch.has_none() && begun.elapsed() < LONGEST_HUNT {
-        for stray in strays_watch.strays() {
-            let _ = kill_process(stray, Signal::KILL);
-        }
-        starter.reap_orphans();
-        tokio::task::yield_now().await;
-    }
-}
-
 /// Returns when the program asks to end the command, or is gone. Notes whether it wants checks
 /// meanwhile.
 async fn end_requested(control: &mut UnixStream, checks_meanwhile: &Cell<bool>) {
     while let Ok(CHECK_MEANWHILE) = control.read_u8().await {
         checks_meanwhile.set(true);
-    }
-}
-
-/// Ends all processes of a command, first with SIGTERM, then with SIGKILL. Returns the leader's
-/// status.
-async fn end(command: &mut StartedCommand) -> io::Result<ExitStatus> {
-    let mut groups = command.groups_below();
-    groups.push(command.group);
-    terminate(&groups);
-    let all_gone = async {
-        let status = command.child.wait().await;
-        until_gone(&groups).await;
-        status
-    };
-    if let Ok(status) = tokio::time::timeout(GRACE, all_gone).await {
-        return status;
-    }
-    groups.extend(command.groups_below());
-    groups.iter().for_each(|group| group.signal(Signal::KILL));
-    command.child.wait().await
-}
-
-/// Ends processes that left the groups of earlier commands, when the program is gone.
-async fn end_rest() {
-    if has_no_children() {
-        return;
-    }
-    let groups = Group::below(getpid(), Sessions::Own);
-    terminate(&groups);
-    let _ = tokio::time::timeout(GRACE, until_gone(&groups)).await;
-    Group::below(getpid(), Sessions::Own).iter().for_each(|group| group.signal(Signal::KILL));
-}
-
-/// The usual case, detected without listing all processes.
-fn has_no_children() -> bool {
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) => {}
-            Ok(None) => return false,
-            Err(_) => return true,
-        }
-    }
-}
-
-fn terminate(groups: &[Group]) {
-    for group in groups {
-        group.signal(Signal::TERM);
-        // A stopped process would not handle SIGTERM.
-        group.signal(Signal::CONT);
-    }
-}
-
-async fn until_gone(groups: &[Group]) {
-    while groups.iter().any(|group| group.is_alive()) {
-        tokio::time::sleep(LOOK).await;
     }
 }

@@ -250,8 +250,8 @@ mod tests {
     use std::process::Stdio;
     use std::time::Duration;
 
+    use super::super::ending::until_gone;
     use super::super::spawner::Spawner;
-    use super::super::until_gone;
     use super::{Command, StartedCommand, has_started};
 
     #[test]

@@ -34,8 +34,7 @@ impl Output for JsonLines {
                 line("thinking", agent, None, json!({"delta": delta}))
             }
             EventKind::EffortRefused(label) => {
-                print::note(&render_notice(NoticeTone::Warning, &effort_refused(label)));
-                Ok(Reader::Listening)
+                note(&render_notice(NoticeTone::Warning, &effort_refused(label)))
             }
             EventKind::Retry { attempt, reason, delay, .. } => {
                 let delay = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
@@ -51,26 +50,13 @@ impl Output for JsonLines {
                 let fields = json!({"id": call, "delta": delta, "skipped": skipped});
                 line("tool_output", agent, None, fields)
             }
-            EventKind::DatabaseUnavailable(reason) => {
-                print::note(&database_unavailable(reason));
-                Ok(Reader::Listening)
-            }
-            EventKind::MailHeld => {
-                print::note(&render_notice(NoticeTone::Warning, MAIL_HELD));
-                Ok(Reader::Listening)
-            }
-            EventKind::Warning(text) => {
-                print::note(&render_notice(NoticeTone::Warning, text));
-                Ok(Reader::Listening)
-            }
+            EventKind::DatabaseUnavailable(reason) => note(&database_unavailable(reason)),
+            EventKind::MailHeld => note(&render_notice(NoticeTone::Warning, MAIL_HELD)),
+            EventKind::Warning(text) => note(&render_notice(NoticeTone::Warning, text)),
             EventKind::InputRejected(text) => {
-                print::note(&render_notice(NoticeTone::Warning, &input_rejected(text)));
-                Ok(Reader::Listening)
+                note(&render_notice(NoticeTone::Warning, &input_rejected(text)))
             }
-            EventKind::AgentLost(reason) => {
-                print::note(&prefix_lines(agent, reason));
-                Ok(Reader::Listening)
-            }
+            EventKind::AgentLost(reason) => note(&prefix_lines(agent, reason)),
             EventKind::TurnStarted(_) | EventKind::TurnEnded(_) => Ok(Reader::Listening),
             EventKind::CommandStarted { command, line: _ } => {
                 line("command_started", agent, None, json!({"command": command}))
@@ -79,10 +65,7 @@ impl Output for JsonLines {
                 let fields = json!({"command": command, "delta": delta, "skipped": skipped});
                 line("command_output", agent, None, fields)
             }
-            EventKind::CommandLost { command, line } => {
-                print::note(&lost_command(*command, line));
-                Ok(Reader::Listening)
-            }
+            EventKind::CommandLost { command, line } => note(&lost_command(*command, line)),
             EventKind::CommandEnded { command, exit_code } => {
                 let fields = json!({"command": command, "exit_code": exit_code});
                 line("command_ended", agent, None, fields)
@@ -108,6 +91,12 @@ impl Output for JsonLines {
         }
         line("done", agent, None, fields)
     }
+}
+
+/// Prints a line on standard error.
+fn note(text: &str) -> anyhow::Result<Reader> {
+    print::note(text);
+    Ok(Reader::Listening)
 }
 
 impl JsonLines {
