@@ -114,7 +114,6 @@ pub fn own_places(settings: &Settings) -> anyhow::Result<Vec<PathBuf>> {
     // They may be elsewhere, or links in our folder.
     places.extend(settings.user_file().map(Path::to_owned));
     places.extend(settings.credentials().path().map(Path::to_owned));
-    places.extend(settings.credentials().path().map(Path::to_owned));
     if let Ok(url) = settings.database_url() {
         places.extend(database_files(url.expose())?);
     }

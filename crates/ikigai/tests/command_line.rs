@@ -156,7 +156,7 @@ grep        Search files; skips ignored, hidden and binary ones
 file_write  Create or replace a file, with missing folders
               path content
 bash        Run a command with bash -c
-              command [timeout] [sandbox] [network]
+              command [timeout] [sandbox] [network] [background] [notify_on]
 mail        Send and receive messages to/from other agents
               action [to] [body] [id] [unread] [from] [limit] [offset] [end_turn]
 ";
@@ -164,10 +164,12 @@ mail        Send and receive messages to/from other agents
     let others = "\
 file_edit   Replace a string in a file; it must occur exactly once unless replace_all is true
               path old_string new_string [replace_all]
+command     Look at background commands, or end one
+              action [id] [offset] [pattern] [wait]
 fork        Start a child agent; it works in parallel and mails you its result
               prompt [name] [context]
-wait        Wait until agents are idle, or mail comes
-              [agents] [timeout]
+wait        Wait until agents are idle, commands end, or mail comes
+              [agents] [timeout] [commands]
 kill        End an agent and its descendants
               agent
 agents      List the living agents
