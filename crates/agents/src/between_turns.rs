@@ -2,7 +2,7 @@
 //! them.
 
 use ikigai_conversation::{Body, Message, MessageId, NewMessage};
-use ikigai_protocol::{CommandError, Nothing, Reply};
+use ikigai_protocol::{CommandError, Nothing, Reply, RewindPart, RewindReport, typed_text};
 use ikigai_store::{Ending, StoreError};
 
 use crate::agent::Agent;
@@ -35,6 +35,7 @@ impl Agent {
                 Err(CommandError::NothingToDo(Nothing::Conversation))
             }
             BetweenTurns::Rewind(label) => self.rewind(label.as_deref()).await?,
+            BetweenTurns::RewindTo(point) => self.rewind_to(point).await?,
         })
     }
 
@@ -49,7 +50,32 @@ impl Agent {
             self.forget_hidden();
             return Ok(Err(CommandError::NothingToDo(Nothing::Mark)));
         };
-        let rewind = NewMessage::rewind(to, label.clone());
+        self.record_rewind(to, label.clone()).await?;
+        Ok(Ok(Reply::Rewound { label }))
+    }
+
+    /// Rewinds to before a message of the user, or to a mark.
+    async fn rewind_to(&mut self, point: MessageId) -> Result<Answer, StoreError> {
+        self.load_whole_log().await?;
+        let Some(to) = self.log().rewind_target(point) else {
+            self.forget_hidden();
+            return Ok(Err(CommandError::NothingToDo(Nothing::RewindPoint)));
+        };
+        let (text, label) = match self.own_log().iter().find(|message| message.id == point) {
+            Some(Message { body: Body::Mark(mark), .. }) => (None, mark.label.clone()),
+            said => (said.map(|said| typed_text(&said.content).to_owned()), None),
+        };
+        self.record_rewind(to, label).await?;
+        let (part, files) = (RewindPart::Conversation, Vec::new());
+        Ok(Ok(Reply::RewoundTo(RewindReport { part, text, files })))
+    }
+
+    async fn record_rewind(
+        &mut self,
+        to: MessageId,
+        label: Option<String>,
+    ) -> Result<(), StoreError> {
+        let rewind = NewMessage::rewind(to, label);
         let message = self
             .with_retry(|agent| {
                 let (lease, id) = agent.lease_and_id()?;
@@ -59,7 +85,7 @@ impl Agent {
             .await?;
         self.log_message(message);
         self.forget_hidden();
-        Ok(Ok(Reply::Rewound { label }))
+        Ok(())
     }
 
     /// Loads what a summary or a clear hides as well: the mark may be there.

@@ -17,6 +17,7 @@ use tracing::{info, warn};
 
 use crate::agent::{Agent, Model};
 use crate::context_parts::{context_parts, tokens_of_tools, what_fills};
+use crate::order::CompactRequest;
 pub(crate) use room::Room;
 use room::SummaryRoom;
 use summary::{SummaryDraft, SummaryFailure};
@@ -54,8 +55,8 @@ enum Cause<'a> {
     Full,
     /// The server refused the last request as too long.
     Refused,
-    /// The user wants it, perhaps with a focus.
-    Asked(Option<&'a str>),
+    /// The user wants it.
+    Asked(&'a CompactRequest),
 }
 
 /// The outcome of making room.
@@ -110,12 +111,15 @@ impl Agent {
     }
 
     /// Makes room because the user wants it.
-    pub(crate) async fn compact(&mut self, focus: Option<&str>) -> Result<RoomOutcome, StoreError> {
+    pub(crate) async fn compact(
+        &mut self,
+        request: &CompactRequest,
+    ) -> Result<RoomOutcome, StoreError> {
         self.refresh();
         let used = self.used_tokens();
         // An unknown window is at least as large as what is used.
         let room = self.room().unwrap_or_else(|| self.room_in(used.max(SMALL_WINDOW)));
-        self.make_room(room, used, Cause::Asked(focus)).await
+        self.make_room(room, used, Cause::Asked(request)).await
     }
 
     async fn make_room(
@@ -137,7 +141,11 @@ impl Agent {
                 }
             }
         }
-        let plan = room.for_summary().and_then(|rest| self.log().plan_summary(rest.kept()));
+        let end = match cause {
+            Cause::Asked(request) => request.before,
+            Cause::Full | Cause::Refused => None,
+        };
+        let plan = room.for_summary().and_then(|rest| self.log().plan_summary(rest.kept(), end));
         match (room.for_summary().zip(plan), cause) {
             (Some((rest, plan)), _) => self.summarize(&room, rest, plan, used, cause).await,
             (None, Cause::Asked(_)) => {
@@ -159,12 +167,12 @@ impl Agent {
         used: u64,
         cause: Cause<'_>,
     ) -> Result<RoomOutcome, StoreError> {
-        let (focus, next) = match cause {
-            Cause::Asked(focus) => (focus, Next::GrantedRequest),
+        let (request, next) = match cause {
+            Cause::Asked(request) => (request.clone(), Next::GrantedRequest),
             // The request that was granted is used for the summary.
-            Cause::Full | Cause::Refused => (None, Next::Request),
+            Cause::Full | Cause::Refused => (CompactRequest::default(), Next::Request),
         };
-        match self.ask_for_summary(room, rest, focus).await? {
+        match self.ask_for_summary(room, rest, &request).await? {
             Ok(written) => {
                 let elapsed = written.elapsed;
                 let draft = SummaryDraft { written, plan, before: used };

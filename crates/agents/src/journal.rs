@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message, NewMessage};
-use ikigai_protocol::{CommandError, Event, EventKind, QueuedUntil, Reply};
+use ikigai_protocol::{CommandError, Event, EventKind, Nothing, QueuedUntil, Reply, typed_text};
 use ikigai_store::{
     AppendOutcome, Budget, Ending, Input, Lease, LogEntry, Next, Obligations, Outcome, Refusal,
     Requests, Sleep, Spent, StartedWait, Step, StoreError, Wait,
@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::agent::Agent;
 use crate::notification::notification;
 use crate::seat::Seat;
-use crate::turn_orders::UserInput;
+use crate::turn_orders::QueueChange;
 
 /// How long to wait before an unreachable database is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -53,13 +53,25 @@ impl Agent {
     /// Queues the messages that the user sends during a turn, until their sender is dropped.
     pub(crate) fn queue_writer(
         &self,
-        mut texts: mpsc::Receiver<UserInput>,
+        mut changes: mpsc::Receiver<QueueChange>,
     ) -> Result<impl Future<Output = Result<(), StoreError>> + use<>, StoreError> {
         let (lease, id) = self.lease_and_id()?;
         let (store, queued) = (self.seat.store.clone(), self.queued.clone());
         let setup = self.setup();
         Ok(async move {
-            while let Some((text, reply)) = texts.recv().await {
+            while let Some(change) = changes.recv().await {
+                let (text, reply) = match change {
+                    QueueChange::Add(text, reply) => (text, reply),
+                    QueueChange::TakeLast(reply) => {
+                        let last = store.unqueue_input(lease.clone(), id.clone()).await;
+                        reply.send(match last {
+                            Ok(Some(text)) => Ok(Reply::Unqueued(typed_text(&text).to_owned())),
+                            Ok(None) => Err(CommandError::NothingToDo(Nothing::Queue)),
+                            Err(error) => Err(CommandError::Database(error.to_string())),
+                        });
+                        continue;
+                    }
+                };
                 let write = || store.queue_input(lease.clone(), id.clone(), text.clone());
                 let mut written = write().await;
                 while written.as_ref().is_err_and(StoreError::is_transient) {

@@ -1,6 +1,6 @@
 //! Orders: commands for an agent of this process, each of which is answered.
 
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, MessageId};
 use ikigai_protocol::{ApprovalAnswer, CommandError, Reply};
 use tokio::sync::oneshot;
 
@@ -29,6 +29,8 @@ impl Order {
 pub enum AgentCommand {
     /// Take a message of the user. During a turn it is queued for the next step.
     Say(String),
+    /// Take the last queued message back.
+    Unqueue,
     /// Continue a turn that stopped because of a fault or because the request budget was used up.
     Continue,
     /// End the turn at once.
@@ -43,11 +45,19 @@ pub enum AgentCommand {
     Answer(ApprovalAnswer),
     /// Do this between turns. During a turn it is queued until the turn ends.
     BetweenTurns(BetweenTurns),
-    /// Make room in the context, perhaps with a focus. During a turn it is queued until the turn
-    /// ends.
-    Compact(Option<String>),
+    /// Make room in the context. During a turn it is queued until the turn ends.
+    Compact(CompactRequest),
     /// Check for mail and for a turn that was cut off. Only the team sends it.
     Look,
+}
+
+/// How the user wants room to be made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompactRequest {
+    /// What the summary should dwell on.
+    pub focus: Option<String>,
+    /// The first message that stays as it is; by default as little as possible stays.
+    pub before: Option<MessageId>,
 }
 
 /// Commands that are only possible between turns.
@@ -59,6 +69,8 @@ pub enum BetweenTurns {
     Mark(Option<String>),
     /// Rewind to the mark with this name, or to the latest.
     Rewind(Option<String>),
+    /// Rewind to before this message of the user, or to this mark. Refused during a turn.
+    RewindTo(MessageId),
     /// Log that the user ran a command. The model does not see it.
     Note(String),
 }
@@ -67,7 +79,7 @@ pub enum BetweenTurns {
 #[derive(Debug)]
 pub(crate) enum Deferred {
     Command(BetweenTurns),
-    Compaction(Option<String>),
+    Compaction(CompactRequest),
 }
 
 /// An order on its way to the agent.

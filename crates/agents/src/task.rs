@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::agent::{Agent, Unfinished};
-use crate::order::{AgentCommand, Deferred, Pending, PendingReply};
+use crate::order::{AgentCommand, CompactRequest, Deferred, Pending, PendingReply};
 use crate::turn::Turn;
 use crate::turn_orders::TurnOrders;
 
@@ -41,8 +41,8 @@ impl Start {
 enum Work {
     /// A turn, if its request is granted.
     Turn(Requests),
-    /// Making room in the context, perhaps with a focus.
-    Compaction(Option<String>),
+    /// Making room in the context.
+    Compaction(CompactRequest),
 }
 
 /// An agent with its orders.
@@ -93,11 +93,12 @@ impl Task<'_> {
             AgentCommand::Compact(_) if self.agent.log.is_empty() => {
                 refuse(reply, Nothing::Conversation)
             }
-            AgentCommand::Compact(focus) => {
+            AgentCommand::Compact(request) => {
                 self.agent.interrupt = self.shutdown.child_token();
                 reply.done();
-                self.run_turns(StartReason::Compaction, Work::Compaction(focus)).await
+                self.run_turns(StartReason::Compaction, Work::Compaction(request)).await
             }
+            AgentCommand::Unqueue => refuse(reply, Nothing::Queue),
             AgentCommand::Continue => refuse(reply, Nothing::Continue),
             AgentCommand::Interrupt => refuse(reply, Nothing::Interrupt),
             AgentCommand::Background => refuse(reply, Nothing::Command),
@@ -133,8 +134,8 @@ impl Task<'_> {
                     Deferred::Command(command) => {
                         let _ = self.agent.between_turns(command).await?;
                     }
-                    Deferred::Compaction(focus) => {
-                        let work = Work::Compaction(focus);
+                    Deferred::Compaction(request) => {
+                        let work = Work::Compaction(request);
                         sleep = self.run_turn(StartReason::Compaction, work).await?;
                     }
                 }
@@ -221,7 +222,7 @@ impl Task<'_> {
         let mut turn = std::pin::pin!(async move {
             match work {
                 Work::Turn(requests) => agent.run_turn(requests).await,
-                Work::Compaction(focus) => agent.run_compaction(focus.as_deref()).await,
+                Work::Compaction(request) => agent.run_compaction(&request).await,
             }
         });
         let mut is_open = true;

@@ -8,6 +8,7 @@ use crate::agent::{Agent, Notify};
 use crate::ask::{Arrived, RequestOutcome};
 use crate::call::CallsEnd;
 use crate::compaction::RoomOutcome;
+use crate::order::CompactRequest;
 use crate::permission::User;
 use crate::response_messages::{ResponseMessages, new_response};
 use crate::thought::Thought;
@@ -130,11 +131,14 @@ impl Agent {
     }
 
     /// Makes room because the user wants it, and reports that like a turn.
-    pub(crate) async fn run_compaction(&mut self, focus: Option<&str>) -> Result<Turn, StoreError> {
+    pub(crate) async fn run_compaction(
+        &mut self,
+        request: &CompactRequest,
+    ) -> Result<Turn, StoreError> {
         let outcome = match self.record(Vec::new(), Next::Request).await? {
             Requests::Granted | Requests::NotNeeded(_) => match self.cost_limit_reached().await? {
                 Some(error) => RoomOutcome::Failed(error),
-                None => self.compact(focus).await?,
+                None => self.compact(request).await?,
             },
             Requests::UsedUp => RoomOutcome::Failed(self.budget_used_up()),
         };

@@ -11,14 +11,19 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, TeamSetup};
-use crate::order::{AgentCommand, Deferred, Pending, PendingReply};
+use crate::order::{AgentCommand, BetweenTurns, Deferred, Pending, PendingReply};
 
 /// The maximum number of user messages waiting to be committed, and of orders waiting for the end
 /// of the turn. A user does not type more in that time.
 const MAX_WAITING: usize = 64;
 
-/// A message of the user, and the reply to send once it is committed.
-pub(crate) type UserInput = (String, PendingReply);
+/// A change of the queue of user messages, and the reply to send once it is committed.
+pub(crate) enum QueueChange {
+    /// Add a message.
+    Add(String, PendingReply),
+    /// Take the last message back.
+    TakeLast(PendingReply),
+}
 
 /// The call that waits for approval, if there is one.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +44,7 @@ pub(crate) struct TurnOrders {
     agent: AgentId,
     setup: Arc<TeamSetup>,
     interrupt: CancellationToken,
-    typed: mpsc::Sender<UserInput>,
+    typed: mpsc::Sender<QueueChange>,
     answers: mpsc::Sender<ApprovalAnswer>,
     question: OpenQuestion,
     leave: Arc<Notify>,
@@ -48,7 +53,7 @@ pub(crate) struct TurnOrders {
 impl TurnOrders {
     /// For an agent whose turn is about to run. Also returns the receiver of the user messages to
     /// commit during the turn.
-    pub(crate) fn of(agent: &mut Agent) -> (TurnOrders, mpsc::Receiver<UserInput>) {
+    pub(crate) fn of(agent: &mut Agent) -> (TurnOrders, mpsc::Receiver<QueueChange>) {
         let (typed, texts) = mpsc::channel(MAX_WAITING);
         // One approval request at a time; a second answer is refused.
         let (answers, given) = mpsc::channel(1);
@@ -70,6 +75,14 @@ impl TurnOrders {
         let Pending { command, reply } = pending;
         match command {
             AgentCommand::Say(text) => self.queue(text, reply),
+            AgentCommand::Unqueue => {
+                if let Err(error) = self.typed.try_send(QueueChange::TakeLast(reply)) {
+                    let (mpsc::error::TrySendError::Full(change)
+                    | mpsc::error::TrySendError::Closed(change)) = error;
+                    let (QueueChange::Add(_, reply) | QueueChange::TakeLast(reply)) = change;
+                    reply.refuse(CommandError::QueueFull(self.agent.clone()));
+                }
+            }
             AgentCommand::Interrupt => {
                 self.interrupt.cancel();
                 reply.done();
@@ -86,6 +99,9 @@ impl TurnOrders {
                     false => reply.refuse(CommandError::NothingToDo(Nothing::Approval)),
                 }
             }
+            AgentCommand::BetweenTurns(BetweenTurns::RewindTo(_)) => {
+                reply.refuse(CommandError::Working(self.agent.clone()));
+            }
             AgentCommand::BetweenTurns(_) | AgentCommand::Compact(_)
                 if deferred.len() >= MAX_WAITING =>
             {
@@ -95,8 +111,8 @@ impl TurnOrders {
                 deferred.push_back(Deferred::Command(command));
                 reply.send(Ok(Reply::Queued(QueuedUntil::TurnEnd)));
             }
-            AgentCommand::Compact(focus) => {
-                deferred.push_back(Deferred::Compaction(focus));
+            AgentCommand::Compact(request) => {
+                deferred.push_back(Deferred::Compaction(request));
                 reply.send(Ok(Reply::Queued(QueuedUntil::TurnEnd)));
             }
             AgentCommand::Continue => {
@@ -112,7 +128,9 @@ impl TurnOrders {
     /// Queues a message of the user, which is answered once it is committed.
     fn queue(&self, text: String, reply: PendingReply) {
         use mpsc::error::TrySendError::{Closed, Full};
-        if let Err(Full((text, reply)) | Closed((text, reply))) = self.typed.try_send((text, reply))
+        let sent = self.typed.try_send(QueueChange::Add(text, reply));
+        if let Err(Full(QueueChange::Add(text, reply)) | Closed(QueueChange::Add(text, reply))) =
+            sent
         {
             let (agent, kind) = (self.agent.clone(), EventKind::InputRejected(text));
             (self.setup.events)(Event { agent, kind });

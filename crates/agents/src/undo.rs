@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use ikigai_conversation::{AgentId, SessionId, Time};
 use ikigai_store::{
     Change, ChangeId, ChangeOutcome, Direction, Process, Store, StoreError, StoredChange,
-    StoredContent, Undo, UndoStart,
+    StoredContent, Undo, UndoRange, UndoStart,
 };
 use ikigai_tools::{ContentHash, DesiredState, FileState, RestoreOutcome, find, restore};
 
@@ -76,11 +76,40 @@ pub async fn undo(
     session: SessionId,
     direction: Direction,
 ) -> Result<Undone, StoreError> {
-    let undo = match store.start_undo(session, direction, Process::current()).await? {
-        UndoStart::Undo(undo) => undo,
-        UndoStart::Nothing => return Ok(Undone::Nothing),
-        UndoStart::AtWork(agent) => return Ok(Undone::AtWork(agent)),
-    };
+    Ok(match store.start_undo(session, direction, Process::current()).await? {
+        UndoStart::Undo(undo) => Undone::Report(carry_out(store, undo, direction).await?),
+        UndoStart::Nothing => Undone::Nothing,
+        UndoStart::AtWork(agent) => Undone::AtWork(agent),
+    })
+}
+
+/// Undoes the file changes of several messages, the latest first. Stops where a file cannot be
+/// changed, so that a repeated call continues there.
+///
+/// # Errors
+/// When the database refuses. What was done until then is recorded.
+pub async fn undo_range(
+    store: &Store,
+    session: SessionId,
+    range: UndoRange,
+) -> Result<Result<Vec<Report>, AgentId>, StoreError> {
+    let mut reports = Vec::new();
+    loop {
+        let undo = match store.start_undo_in(session, range.clone(), Process::current()).await? {
+            UndoStart::Undo(undo) => undo,
+            UndoStart::Nothing => return Ok(Ok(reports)),
+            UndoStart::AtWork(agent) => return Ok(Err(agent)),
+        };
+        let report = carry_out(store, undo, Direction::Undo).await?;
+        let has_failed = report.files.iter().any(|(_, fate)| matches!(fate, Fate::Failed(_)));
+        reports.push(report);
+        if has_failed {
+            return Ok(Ok(reports));
+        }
+    }
+}
+
+async fn carry_out(store: &Store, undo: Undo, direction: Direction) -> Result<Report, StoreError> {
     let mut files = Files::default();
     for id in &undo.changes {
         let StoredChange { change, after } = store.change(*id).await?;
@@ -99,7 +128,7 @@ pub async fn undo(
         store.end_redo(&undo).await?;
     }
     let Undo { title, said_at, .. } = undo;
-    Ok(Undone::Report(Report { title, said_at, files: files.fates }))
+    Ok(Report { title, said_at, files: files.fates })
 }
 
 async fn undo_change(store: &Store, id: ChangeId, change: Change) -> Result<Fate, StoreError> {

@@ -1,7 +1,7 @@
 //! Orders are answered whatever the agent is doing.
 
-use ikigai_agents::{AgentCommand, Answer, BetweenTurns};
-use ikigai_conversation::{Body, Decision, ToolCallId};
+use ikigai_agents::{AgentCommand, Answer, BetweenTurns, CompactRequest};
+use ikigai_conversation::{AgentId, Body, Decision, MessageId, ToolCallId};
 use ikigai_protocol::{
     ApprovalAnswer, CommandError, Event, EventKind, Nothing, QueuedUntil, Reply,
 };
@@ -96,14 +96,16 @@ fn orders() -> Vec<AgentCommand> {
     };
     vec![
         AgentCommand::Say("more".to_owned()),
+        AgentCommand::Unqueue,
         AgentCommand::Continue,
         AgentCommand::Interrupt,
         AgentCommand::Background,
         AgentCommand::BetweenTurns(BetweenTurns::Clear),
         AgentCommand::BetweenTurns(BetweenTurns::Mark(Some("here".to_owned()))),
         AgentCommand::BetweenTurns(BetweenTurns::Rewind(None)),
+        AgentCommand::BetweenTurns(BetweenTurns::RewindTo(MessageId::new(9_999).unwrap())),
         AgentCommand::BetweenTurns(BetweenTurns::Note("/undo".to_owned())),
-        AgentCommand::Compact(None),
+        AgentCommand::Compact(CompactRequest::default()),
         AgentCommand::HoldMail,
         AgentCommand::ReleaseMail,
         answer("c"),
@@ -118,6 +120,7 @@ fn expected(state: State, order: &AgentCommand) -> Answer {
         AgentCommand::Say(_) | AgentCommand::HoldMail | AgentCommand::ReleaseMail => {
             Ok(Reply::Done)
         }
+        AgentCommand::Unqueue => nothing(Nothing::Queue),
         AgentCommand::Continue if state == State::Failed => Ok(Reply::Done),
         AgentCommand::Continue => nothing(Nothing::Continue),
         AgentCommand::Interrupt if state.is_turn() => Ok(Reply::Done),
@@ -128,6 +131,9 @@ fn expected(state: State, order: &AgentCommand) -> Answer {
             Ok(Reply::Done)
         }
         AgentCommand::Answer(_) => nothing(Nothing::Approval),
+        AgentCommand::BetweenTurns(BetweenTurns::RewindTo(_)) if state.is_turn() => {
+            Err(CommandError::Working(AgentId::top_level(0)))
+        }
         AgentCommand::BetweenTurns(_) | AgentCommand::Compact(_) if state.is_turn() => {
             Ok(Reply::Queued(QueuedUntil::TurnEnd))
         }
@@ -135,6 +141,7 @@ fn expected(state: State, order: &AgentCommand) -> Answer {
         AgentCommand::Compact(_) => Ok(Reply::Done),
         AgentCommand::BetweenTurns(BetweenTurns::Clear) => Ok(Reply::Cleared),
         AgentCommand::BetweenTurns(BetweenTurns::Rewind(_)) => nothing(Nothing::Mark),
+        AgentCommand::BetweenTurns(BetweenTurns::RewindTo(_)) => nothing(Nothing::RewindPoint),
         AgentCommand::BetweenTurns(_) if state == State::New => nothing(Nothing::Conversation),
         AgentCommand::BetweenTurns(BetweenTurns::Mark(label)) => {
             Ok(Reply::Marked { label: label.clone() })

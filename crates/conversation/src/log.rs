@@ -58,6 +58,34 @@ impl<'a> Log<'a> {
         self.own.iter().zip(own).filter(|(_, live)| !**live).map(|(message, _)| message).collect()
     }
 
+    /// The agent's own messages that the user can rewind to, in order: what the user said, and marks.
+    /// Before the first message of a log there is nothing to rewind to.
+    pub fn rewind_points(&self) -> Vec<&'a Message> {
+        let is_live = self.is_live(&self.live());
+        let own = self.own.iter().zip(&is_live[self.inherited.len()..]).skip(1);
+        let live = own.filter(|(_, is_live)| **is_live).map(|(message, _)| message);
+        live.filter(|message| matches!(message.body, Body::User | Body::Mark(_))).collect()
+    }
+
+    /// The last message that remains visible after a rewind to a point: a mark itself, or the message
+    /// before what the user said.
+    pub fn rewind_target(&self, point: MessageId) -> Option<MessageId> {
+        let points = self.rewind_points();
+        let point = points.into_iter().find(|message| message.id == point)?;
+        if let Body::Mark(_) = point.body {
+            return Some(point.id);
+        }
+        let position = self.own.partition_point(|message| message.id < point.id);
+        position.checked_sub(1).map(|before| self.own[before].id)
+    }
+
+    /// The log without its own messages from `end` on.
+    #[must_use]
+    pub fn before(self, end: MessageId) -> Log<'a> {
+        let own = &self.own[..self.own.partition_point(|message| message.id < end)];
+        Log { own, ..self }
+    }
+
     /// The positions of all messages that no rewind discarded, in order, including the rewinds
     /// themselves.
     ///

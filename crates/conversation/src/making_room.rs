@@ -71,13 +71,17 @@ impl Log<'_> {
         up_to.filter(|_| saved > 0).map(|up_to| TrimPlan { up_to, saved })
     }
 
-    /// What a summary can replace; `None` if there is nothing.
-    pub fn plan_summary(&self, room: KeptRoom) -> Option<SummaryPlan> {
+    /// What a summary can replace; `None` if there is nothing. Everything from `end` on stays, or the
+    /// end of the current turn if it fits.
+    pub fn plan_summary(&self, room: KeptRoom, end: Option<MessageId>) -> Option<SummaryPlan> {
         let live = self.live();
         let visible = Visible::of(self, &live);
         let is_live = self.is_live(&live);
         let units = self.units(visible.shown());
-        let (tail, tail_tokens) = self.tail(&units, room.tail);
+        let (tail, tail_tokens) = match end {
+            Some(end) => self.tail_from(&units, end)?,
+            None => self.tail(&units, room.tail),
+        };
         let start = units.get(tail).map_or(usize::MAX, |unit| unit.positions[0]);
         if tail == 0 {
             return None;
@@ -120,6 +124,14 @@ impl Log<'_> {
             (start, tokens) = (index, tokens + size);
         }
         (start, tokens)
+    }
+
+    /// Everything from the visible message `end` on.
+    fn tail_from(&self, units: &[Unit<'_>], end: MessageId) -> Option<(usize, u64)> {
+        let start = units.iter().position(|unit| self.at(unit.positions[0]).id == end)?;
+        let pairs = Pairs::of(self.messages());
+        let tokens = units[start..].iter().map(|unit| self.tokens_of_unit(unit, &pairs)).sum();
+        Some((start, tokens))
     }
 
     /// Whether a turn ended with this unit, or between it and the next.

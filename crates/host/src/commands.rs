@@ -1,12 +1,16 @@
 //! Carrying out user commands.
 
 mod agents;
+mod attachments;
 mod background;
 mod context;
 mod export;
 mod lists;
 mod mail;
 mod model;
+mod rewind;
+mod sessions;
+mod shell;
 mod undo;
 mod usage;
 
@@ -14,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use ikigai_agents::{AgentCommand, Answer, BetweenTurns, Order};
+use ikigai_agents::{AgentCommand, Answer, BetweenTurns, CompactRequest, Order};
 use ikigai_config::save_rule;
 use ikigai_conversation::{AgentId, Mode};
 use ikigai_protocol::{ApprovalAnswer, Command, CommandError, EffortChoice, Reply, Request};
@@ -24,8 +28,10 @@ use tokio::sync::oneshot;
 use crate::open::OpenSession;
 
 pub(crate) use lists::token_count;
-pub use lists::{session_summary, tool_summary};
+pub use lists::tool_summary;
 pub use mail::mail_reply;
+pub use sessions::session_summary;
+pub(crate) use shell::UserShell;
 pub use undo::{relative_path, undo_report};
 pub use usage::usage_table;
 
@@ -37,19 +43,30 @@ impl OpenSession {
     pub async fn execute(&self, request: Request) -> Result<Reply, CommandError> {
         let Request { agent, command } = request;
         match command {
-            Command::Say { text } => self.order(agent, AgentCommand::Say(text)).await,
+            Command::Say { text } => {
+                let text = self.with_attachments(&agent, &text);
+                self.order(agent, AgentCommand::Say(text)).await
+            }
+            Command::Unqueue => self.order(agent, AgentCommand::Unqueue).await,
+            Command::Shell { line } => self.run_shell(&agent, line).await,
             Command::Continue => self.order(agent, AgentCommand::Continue).await,
+            Command::Interrupt if self.shell.interrupt(&agent) => Ok(Reply::Done),
             Command::Interrupt => self.order(agent, AgentCommand::Interrupt).await,
             Command::Answer(answer) => self.answer(agent, answer).await,
             Command::HoldMail => self.order(agent, AgentCommand::HoldMail).await,
             Command::ReleaseMail => self.order(agent, AgentCommand::ReleaseMail).await,
             Command::Clear => self.between_turns(agent, BetweenTurns::Clear).await,
-            Command::Compact { focus } => self.order(agent, AgentCommand::Compact(focus)).await,
+            Command::Compact { focus, before } => {
+                let request = CompactRequest { focus, before };
+                self.order(agent, AgentCommand::Compact(request)).await
+            }
             Command::Context => self.context(agent).await,
             Command::Mark { label } => self.between_turns(agent, BetweenTurns::Mark(label)).await,
             Command::Rewind { label } => {
                 self.between_turns(agent, BetweenTurns::Rewind(label)).await
             }
+            Command::ListRewindPoints => self.rewind_points(agent).await,
+            Command::RewindTo { point, part } => self.rewind_to(agent, point, part).await,
             Command::Undo => self.undo(agent, Direction::Undo).await,
             Command::Redo => self.undo(agent, Direction::Redo).await,
             Command::Mail { line } => self.mail(agent, &line).await,
@@ -64,6 +81,9 @@ impl OpenSession {
             Command::ListCommands => Ok(self.list_commands()),
             Command::StopCommand { id } => self.stop_command(id),
             Command::Background => self.order(agent, AgentCommand::Background).await,
+            Command::PreviewSession { session } => self.preview_session(session).await,
+            Command::RenameSession { session, title } => self.rename_session(session, &title).await,
+            Command::DeleteSession { session } => self.delete_session(session).await,
             Command::Tools => Ok(self.tools()),
             Command::Usage { by } => self.usage(by).await,
             Command::Config => Ok(Reply::Config(self.environment().settings.render())),

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::now;
+use crate::commands::UserShell;
 use crate::database;
 use crate::environment::{AGENT_VARIABLE, Environment};
 use crate::model::context_settings;
@@ -198,6 +199,25 @@ impl AgentSlot {
         &self.environment
     }
 
+    /// Claims an agent of another session, or of a new one in the same directory.
+    ///
+    /// # Errors
+    /// When the session is gone, or the database refuses.
+    pub async fn claim_session(&self, session: Option<SessionId>) -> anyhow::Result<AgentSlot> {
+        let which = session.map_or(SessionChoice::NewAtOnce, SessionChoice::Named);
+        AgentSlot::claim_in(&self.environment, self.options, self.store(), which, None).await
+    }
+
+    /// The title of the session; empty until the user has said something.
+    pub async fn title(&self) -> String {
+        self.store().session_title(self.session()).await.unwrap_or_default()
+    }
+
+    /// Whether a user can answer questions.
+    pub(crate) fn user(&self) -> User {
+        self.options.user
+    }
+
     pub(crate) fn store(&self) -> Arc<Store> {
         self.seat.store()
     }
@@ -235,7 +255,18 @@ impl AgentSlot {
         };
         let (orders, received) = mpsc::channel(ORDERS);
         let service = AgentService { slot: self.clone(), setup, orders: received, temporary };
-        Ok((OpenSession { slot: self, permissions, models, commands, sandbox, orders }, service))
+        Ok((
+            OpenSession {
+                slot: self,
+                permissions,
+                models,
+                commands,
+                sandbox,
+                orders,
+                shell: UserShell::default(),
+            },
+            service,
+        ))
     }
 
     /// The agents' tools and permissions.
@@ -275,6 +306,7 @@ pub struct OpenSession {
     pub(crate) commands: Arc<Commands>,
     sandbox: Result<SandboxKind, NoSandbox>,
     pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) shell: UserShell,
 }
 
 impl OpenSession {

@@ -94,7 +94,8 @@ async fn sessions_files_and_models_are_listed() {
     std::fs::write(home.project().join("a.rs"), "").unwrap();
     let mut session = home.open().await;
     session.ask("0/", "the first message").await;
-    let Ok(Reply::Sessions { sessions, more: 0 }) = session.execute("0/", Command::Sessions).await
+    let Ok(Reply::Sessions { sessions, more: 0, .. }) =
+        session.execute("0/", Command::Sessions).await
     else {
         panic!("no sessions")
     };

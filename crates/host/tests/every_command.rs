@@ -1,12 +1,14 @@
 //! Every command is answered, whatever the agent is doing.
 
-use ikigai_conversation::{Body, CommandId, Decision, ToolCallId};
+use ikigai_conversation::{Body, CommandId, Decision, MessageId, SessionId, ToolCallId};
 use ikigai_protocol::{
-    ApprovalAnswer, Command, CommandError, Event, EventKind, Reply, StartReason, UsageBy,
+    ApprovalAnswer, Command, CommandError, Event, EventKind, Reply, RewindPart, StartReason,
+    UsageBy,
 };
 use ikigai_testkit::{CapturedRequest, Gate, ModelServer, Point, Reply as ModelReply};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use crate::support::{Home, TestSession, say};
 
@@ -95,7 +97,7 @@ impl State {
             }
             State::Compacting => {
                 session.turn_end("0/").await;
-                let compact = Command::Compact { focus: None };
+                let compact = Command::Compact { focus: None, before: None };
                 assert_eq!(session.execute("0/", compact).await, Ok(Reply::Done));
                 let starts = |kind: &EventKind| {
                     matches!(kind, EventKind::TurnStarted(StartReason::Compaction))
@@ -120,16 +122,24 @@ fn after(command: Option<&Command>) -> Option<Command> {
         reason: None,
         save_rule: None,
     };
+    let unknown = SessionId::new(Uuid::nil());
     Some(match command {
-        Command::Say { .. } => Command::Continue,
+        Command::Say { .. } => Command::Unqueue,
+        Command::Unqueue => Command::Shell { line: "true".to_owned() },
+        Command::Shell { .. } => Command::Continue,
         Command::Continue => Command::Interrupt,
         Command::Interrupt => Command::Answer(answer),
         Command::Answer(_) => Command::Clear,
-        Command::Clear => Command::Compact { focus: None },
+        Command::Clear => Command::Compact { focus: None, before: None },
         Command::Compact { .. } => Command::Context,
         Command::Context => Command::Mark { label: None },
         Command::Mark { .. } => Command::Rewind { label: None },
-        Command::Rewind { .. } => Command::Undo,
+        Command::Rewind { .. } => Command::ListRewindPoints,
+        Command::ListRewindPoints => {
+            let point = MessageId::new(9_999).unwrap();
+            Command::RewindTo { point, part: RewindPart::Conversation }
+        }
+        Command::RewindTo { .. } => Command::Undo,
         Command::Undo => Command::Redo,
         Command::Redo => Command::Mail { line: String::new() },
         Command::Mail { .. } => Command::HoldMail,
@@ -142,8 +152,13 @@ fn after(command: Option<&Command>) -> Option<Command> {
         Command::Mode { .. } => Command::Open { target: None },
         Command::Open { .. } => Command::Agents,
         Command::Agents => Command::Sessions,
-        Command::Sessions => Command::ListCommands,
-        Command::ListCommands => Command::StopCommand { id: CommandId::new(1).unwrap() },
+        Command::Sessions => Command::PreviewSession { session: unknown },
+        Command::PreviewSession { .. } => {
+            Command::RenameSession { session: unknown, title: "title".to_owned() }
+        }
+        Command::RenameSession { .. } => Command::DeleteSession { session: unknown },
+        Command::DeleteSession { .. } => Command::ListCommands,
+        Command::ListCommands => Command::StopCommand { id: CommandId::new(9).unwrap() },
         Command::StopCommand { .. } => Command::Background,
         Command::Background => Command::Tools,
         Command::Tools => Command::Usage { by: UsageBy::Message },
@@ -171,6 +186,9 @@ fn expected(state: State, command: &Command) -> &'static str {
     let if_said = |answer| if state == State::New { NOTHING } else { answer };
     match command {
         Command::Say { .. } => between_turns("done"),
+        Command::Unqueue => NOTHING,
+        // Nothing can be started here.
+        Command::Shell { .. } => "refused",
         Command::Continue if state == State::Failed => "done",
         Command::Interrupt | Command::Background if state.is_busy() => "done",
         Command::Continue | Command::Interrupt | Command::Answer(_) => NOTHING,
@@ -179,6 +197,14 @@ fn expected(state: State, command: &Command) -> &'static str {
         Command::Compact { .. } => between_turns(if_said("done")),
         Command::Mark { .. } => between_turns(if_said("marked")),
         Command::Rewind { .. } => between_turns(NOTHING),
+        Command::ListRewindPoints => "rewind_points",
+        Command::RewindTo { .. } if state.is_busy() => "working",
+        Command::RewindTo { .. } => NOTHING,
+        Command::PreviewSession { .. }
+        | Command::RenameSession { .. }
+        | Command::DeleteSession { .. } => "not_started",
+        Command::ListCommands => "commands",
+        Command::StopCommand { .. } => "refused",
         Command::Undo | Command::Redo if state.is_busy() => "working",
         Command::Undo | Command::Redo => NOTHING,
         Command::Export { .. } => if_said("exported"),
@@ -186,8 +212,7 @@ fn expected(state: State, command: &Command) -> &'static str {
         Command::Context => "context",
         Command::Mail { .. } => "inbox",
         Command::Fork { .. } => "forked",
-        Command::Kill { .. } | Command::StopCommand { .. } => "refused",
-        Command::ListCommands => "commands",
+        Command::Kill { .. } => "refused",
         Command::Model { .. } => "model",
         Command::Effort { .. } => "effort",
         Command::Mode { .. } => "mode",

@@ -209,7 +209,7 @@ impl Screen {
         });
         read(keyboard.try_clone().unwrap(), Arc::clone(&seen));
         let screen = Screen { _home: home, child, keyboard, seen };
-        screen.wait_for("you talk to agent 0/");
+        screen.wait_for("ikigai 0.1");
         screen
     }
 

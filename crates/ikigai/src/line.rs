@@ -29,6 +29,10 @@ pub(crate) async fn talk(environment: &Arc<Environment>, model: Model) -> anyhow
         let own = slot.clone();
         match talk_to(slot, choice, &mut keyboard).await? {
             End::Left(exit) => return Ok(exit),
+            End::NewSession(last) => {
+                (slot, choice) = (own.claim_session(None).await?, last);
+                continue;
+            }
             End::AgentLost(last) => choice = last,
         }
         match keyboard.wait_for_enter().await {
@@ -42,8 +46,16 @@ pub(crate) async fn talk(environment: &Arc<Environment>, model: Model) -> anyhow
 enum End {
     /// The user left.
     Left(Exit),
+    /// The user continues with a new session.
+    NewSession(AgentChoice),
     /// Another process took over the agent, or it was killed. This has been reported.
     AgentLost(AgentChoice),
+}
+
+/// Why listening to the user ended.
+enum Heard {
+    Exit(Exit),
+    NewSession,
 }
 
 /// What to do after a line of input.
@@ -102,7 +114,7 @@ async fn talk_to(
     let stop = CancellationToken::new();
     let user = User { session: Arc::clone(&session), lines: Arc::clone(&lines) };
     let mut serving = std::pin::pin!(service.run(stop.clone()));
-    let exit = tokio::select! {
+    let heard = tokio::select! {
         end = &mut serving => {
             lock(&lines).finish_line();
             return Ok(match end? {
@@ -110,11 +122,18 @@ async fn talk_to(
                 ServiceEnd::AgentLost(_) => End::AgentLost(session.choice()),
             });
         }
-        exit = user.listen(keyboard) => exit,
+        heard = user.listen(keyboard) => heard,
     };
     // Running turns are interrupted, and the interrupts are shown. A second Ctrl-C exits
     // immediately.
     stop.cancel();
+    let exit = match heard {
+        Heard::NewSession => {
+            serving.await?;
+            return Ok(End::NewSession(session.choice()));
+        }
+        Heard::Exit(exit) => exit,
+    };
     signals::cancel(stop)?;
     serving.await?;
     lock(&lines).print_exit_hint(&exit_hint);
@@ -151,7 +170,7 @@ struct User {
 
 impl User {
     /// Listens until the user leaves.
-    async fn listen(self, keyboard: &mut Keyboard) -> Exit {
+    async fn listen(self, keyboard: &mut Keyboard) -> Heard {
         let Keyboard { lines, signals } = keyboard;
         lock(&self.lines).prompt();
         loop {
@@ -162,12 +181,13 @@ impl User {
                 },
                 signal = signals.next() => match signal {
                     StopSignal::Interrupt => lock(&self.lines).interrupt(),
-                    StopSignal::Terminate => return Exit::Interrupted,
+                    StopSignal::Terminate => return Heard::Exit(Exit::Interrupted),
                 },
             };
             match entered {
                 Entered::Nothing => {}
-                Entered::Leave => return Exit::Done,
+                Entered::Leave => return Heard::Exit(Exit::Done),
+                Entered::NewSession => return Heard::NewSession,
                 Entered::Send(request) => self.send(request).await,
                 Entered::Execute(request) => self.execute(request).await,
             }
@@ -193,7 +213,11 @@ impl User {
         // Commands that wait for an agent must not block the keyboard.
         let is_for_agent = matches!(
             request.command,
-            Command::Clear | Command::Mark { .. } | Command::Rewind { .. }
+            Command::Clear
+                | Command::Mark { .. }
+                | Command::Rewind { .. }
+                | Command::RewindTo { .. }
+                | Command::Shell { .. }
         );
         let answer = self.session.start(request).await;
         let lines = Arc::clone(&self.lines);

@@ -1,6 +1,7 @@
 //! `ikigai` on the full screen. The screen runs on its own thread, so that agents never delay a
 //! key. This module sends it events and carries out its requests.
 
+mod branch;
 mod editor;
 mod history;
 mod requests;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 
 use ikigai_agents::Model;
+use ikigai_conversation::SessionId;
 use ikigai_host::{
     AgentChoice, AgentSlot, Environment, HOW_TO_CONNECT, OpenSession, ServiceEnd, SessionOptions,
 };
@@ -26,8 +28,9 @@ use crate::print;
 use crate::session::{claim, how_to_continue};
 use crate::signals::{self, SignalFilter, Signals};
 
+use branch::branch;
 use history::HistoryFile;
-use requests::{NextAction, RequestHandler};
+use requests::{Heard, NextAction, RequestHandler};
 use setting::{bell, colours, greeting, sandbox, status};
 
 /// The queue of requests from the screen; they are carried out faster than a user types.
@@ -115,7 +118,7 @@ impl ScreenThread {
         let environment = slot.environment();
         let setup = Setup {
             view: slot.agent().clone(),
-            status: status(environment, slot.session(), choice, purpose),
+            status: status(environment, choice, purpose),
             colours: colours(environment),
         };
         let options = Options { mouse, bell: bell(environment) };
@@ -196,25 +199,28 @@ impl Talk<'_> {
         signals: &mut Signals,
     ) -> anyhow::Result<End> {
         let Talk { feed, history, purpose } = self;
-        let mut status = status(slot.environment(), slot.session(), &choice, purpose);
+        let mut status = status(slot.environment(), &choice, purpose);
         let (session, service) = slot.clone().open(choice, sink(feed, purpose)).await?;
         status.sandbox = sandbox(session.sandbox());
         feed.send(Update::Status(status.clone()));
+        feed.send(Update::Title(slot.title().await));
         if let Purpose::Tour { welcome, .. } = purpose {
             welcome.iter().cloned().for_each(|update| feed.send(update));
         }
         let beside = slot.agent_elsewhere().await;
-        let greeting = greeting(purpose, slot.agent(), beside.as_ref());
+        let (agent, model) = (slot.agent(), &status.model);
+        let greeting = greeting(slot.environment(), purpose, model, agent, beside.as_ref());
         let session = Arc::new(session);
         let mut handler =
             RequestHandler { session: Arc::clone(&session), feed, history, greeting, status };
         let stop = CancellationToken::new();
         let report = |agents: Vec<AgentSummary>| {
+            feed.send(Update::Branch(branch(&slot.environment().directory)));
             feed.send(Update::Team(agents.into_iter().map(member).collect()));
         };
         let watching = slot.watch_agents(report);
         let mut serving = std::pin::pin!(service.run(stop.clone()));
-        let exit = tokio::select! {
+        let heard = tokio::select! {
             end = &mut serving => return match end? {
                 ServiceEnd::Finished => Ok(End::Left(Exit::Done)),
                 ServiceEnd::AgentLost(_) => {
@@ -224,8 +230,16 @@ impl Talk<'_> {
                     }
                 }
             },
-            exit = handler.listen(&mut screen.effects, signals) => exit,
+            heard = handler.listen(&mut screen.effects, signals) => heard,
             never = watching => match never {},
+        };
+        let exit = match heard {
+            Heard::Exit(exit) => exit,
+            Heard::Session(other) => {
+                stop.cancel();
+                serving.await?;
+                return open_other(feed, &slot, other, &session).await;
+            }
         };
         // The terminal is restored while the agents stop. A second Ctrl-C exits immediately.
         screen.ending.cancel();
@@ -240,6 +254,26 @@ impl Talk<'_> {
 fn move_to(feed: &Feed, slot: AgentSlot, session: &OpenSession) -> End {
     feed.send(Update::View(slot.agent().clone()));
     End::Moved(Box::new((slot, session.choice())))
+}
+
+/// Moves the screen to another session, or to a new one. If that cannot be opened, back to the
+/// present one.
+async fn open_other(
+    feed: &Feed,
+    slot: &AgentSlot,
+    other: Option<SessionId>,
+    session: &OpenSession,
+) -> anyhow::Result<End> {
+    let (slot, error) = match slot.claim_session(other).await {
+        Ok(slot) => (slot, None),
+        Err(error) => (slot.claim_session(Some(slot.session())).await?, Some(error)),
+    };
+    let agent = slot.agent().clone();
+    feed.send(Update::Session(agent.clone()));
+    if let Some(error) = error {
+        feed.send(Update::Error { agent, text: format!("{error:#}") });
+    }
+    Ok(End::Moved(Box::new((slot, session.choice()))))
 }
 
 /// Converts an agent for the screen's list.

@@ -36,7 +36,7 @@ pub(crate) fn how_to_continue(session: SessionId, top: &AgentId) -> String {
         true => String::new(),
         false => format!(" --agent {top}"),
     };
-    format!("To continue: ikigai -c{agent}, or ikigai --session {session}{agent}")
+    format!("Resume with: ikigai -c{agent}, or ikigai --session {session}{agent}")
 }
 
 /// A session in an open database, with the selected agent or the user.

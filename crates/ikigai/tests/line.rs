@@ -45,7 +45,7 @@ fn a_conversation_shows_calls_results_and_answers_as_they_come() {
     ]);
     assert!(shown.contains(&expected), "{shown}");
     let session = workspace.open().session();
-    assert!(shown.ends_with(&format!("To continue: ikigai -c, or ikigai --session {session}\r\n")));
+    assert!(shown.ends_with(&format!("Resume with: ikigai -c, or ikigai --session {session}\r\n")));
     assert_eq!(server.requests().len(), 3);
 }
 

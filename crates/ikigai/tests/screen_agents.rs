@@ -108,6 +108,8 @@ fn an_agent_in_the_background_that_asks_is_marked_and_rings() {
         )
         .start();
     let mut screen = Screen::alone(&server);
+    // The terminal says that it lost the focus.
+    screen.types("\x1b[O");
     screen.asks("go", "[0/0/ asks]");
     assert!(screen.terminal().callbacks().bells > 0);
     screen.types(ALT_DOWN);
@@ -164,7 +166,7 @@ fn mail_waits_while_the_person_writes_and_wakes_the_agent_when_they_are_done() {
     screen.wait_for("❯ I am wri");
     let long = format!("look here {}", "x".repeat(1_000));
     workspace.print(["mail", "send", "0/", &long]);
-    screen.wait_for("[mail:1] waits until you send or clear");
+    screen.wait_for("1 unread, delivered after your next message");
     assert_eq!(server.requests().len(), 1);
     screen.types("\x03");
     screen.wait_for(" → 0/   look here ");
@@ -186,7 +188,7 @@ fn two_terminals_in_one_folder_are_two_agents_that_mail_each_other() {
     first.asks("hello", "● Hi.");
     first.wait_until_idle();
     let mut second = Screen::open(&workspace, &server);
-    second.wait_for("you talk to agent 1/");
+    second.wait_for("· agent 1/");
     second.wait_for("── ↑- ←0/ [1/] →- ↓- ──");
     second.asks("hello", "● Hello.");
     second.wait_until_idle();
@@ -209,8 +211,8 @@ fn terminals_are_agents_of_one_session_before_a_line_is_typed() {
     let workspace = Workspace::new();
     let mut first = Screen::open(&workspace, &server);
     let mut second = Screen::open(&workspace, &server);
-    second.wait_for("you talk to agent 1/");
-    second.wait_for("The session runs in another terminal");
+    second.wait_for("· agent 1/");
+    second.wait_for("Also open in another terminal");
     first.asks("hello", "● Hi.");
     second.wait_for("── ↑- ←0/ [1/] →- ↓- ──");
     second.asks("hello", "● Hello.");
@@ -272,9 +274,8 @@ fn another_model_answers_from_the_next_request_on() {
     let mut screen = Screen::start(&mut command(&workspace, &server), 80, 24);
     screen.asks("who?", "● I am scripted.");
     screen.wait_until_idle();
-    screen.asks("/model", "openai/scripted. /model NAME chooses another one");
     screen.asks("/model other", "Switched to openai/other");
-    screen.wait_until("the status", |shown| shown.lines().last().unwrap().contains("openai/other"));
+    screen.wait_until("the status", |shown| shown.lines().last().unwrap().contains("other · "));
     screen.asks("and now?", "● I am other.");
     screen.asks("/model nobody/x", "'nobody' is not a provider");
 }

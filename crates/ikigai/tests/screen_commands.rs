@@ -43,7 +43,7 @@ fn an_unknown_command_is_told_with_the_nearest_and_a_wrong_use_with_the_usage() 
         "There is no mode 'fast'. The modes are read, work and full: /mode work",
     );
     screen.asks("/mail send", "/mail send");
-    screen.asks("/rewind", "No such mark. /mark sets one");
+    screen.asks("/rewind nowhere", "No such mark. /mark sets one");
     screen.asks("/mark", "There is no message yet");
     screen.asks("/copy", "There is no answer to copy yet");
     screen.asks("/export a.md", "There is no message yet");
@@ -56,6 +56,8 @@ fn looking_in_leaves_nothing_behind() {
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("/usage", "No tokens used yet");
     screen.asks("/sessions", "No sessions yet");
+    screen.types("\x03");
+    screen.wait_until_gone("No sessions yet");
     screen.says("/exit");
     let left = screen.ended();
     assert_eq!((left.code, left.shown.trim()), (Some(0), ""));
@@ -106,7 +108,11 @@ fn m10_a_rewind_past_a_mail_makes_the_agent_hear_of_it_again() {
     screen.asks("/mark", "Marked. /rewind returns here");
     screen.asks("/mail send 0/ some news", "● Read it.");
     screen.wait_until_idle();
-    screen.asks("/rewind", "● Read it again.");
+    screen.asks("/rewind", "Rewind to before a message 2");
+    screen.types("\r");
+    screen.wait_for("Conversation and files");
+    screen.types("2");
+    screen.wait_for("● Read it again.");
     let log = workspace.log("0/");
     let kinds: Vec<&str> = kinds(&log);
     let news = kinds.iter().filter(|kind| **kind == "notification").count();
@@ -193,7 +199,7 @@ fn commands_that_tell_do_so() {
     screen.asks("/usage", "1     10      0%       5     -");
     screen.asks("/agents", "* 0/ idle");
     screen.asks("/tools", "file_read   ");
-    screen.asks("/sessions", "'ikigai --session ID' continues one");
+    screen.asks("/context", "Context: ");
     screen.asks("/config", "history_size = 10000");
     screen.asks("/mode read", "Switched to mode read");
     screen.asks("/clear", "Started a fresh context.");

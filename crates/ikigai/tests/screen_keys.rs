@@ -21,6 +21,9 @@ fn input(screen: &Screen) -> Vec<String> {
     rows[separator + 1..rows.len() - 1].iter().map(|row| (*row).to_owned()).collect()
 }
 
+/// The input without text.
+const EMPTY: &str = "❯ Type a message, / for commands, @ for files, ? for keys";
+
 #[track_caller]
 fn wait_for_input(screen: &Screen, expected: &[&str]) {
     screen.wait_until(&format!("{expected:?} in the input"), |_| input(screen) == expected);
@@ -64,7 +67,7 @@ fn a_line_is_edited_as_in_readline() {
     screen.types("\x01\x1bf\x1bd");
     wait_for_input(&screen, &["❯ zero"]);
     screen.types("\x05\x15");
-    wait_for_input(&screen, &["❯"]);
+    wait_for_input(&screen, &[EMPTY]);
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn a_large_paste_is_one_line_and_is_sent_whole() {
     let mut screen = Screen::open(&workspace, &server);
     let text: String = (0..12).map(|line| format!("line {line}\n")).collect();
     screen.types(&format!("see \x1b[200~{text}\x1b[201~"));
-    screen.wait_for("❯ see [pasted 12 lines]");
+    screen.wait_for("❯ see [Pasted 12 lines]");
     screen.types("\r");
     screen.wait_for("● Read.");
     assert_eq!(contents(&workspace.log("0/"), "user"), [format!("see {text}").trim_end()]);
@@ -172,7 +175,7 @@ fn a_list_under_the_input_offers_completions_which_arrows_choose_and_enter_accep
         ],
     );
     screen.types("\r");
-    wait_for_input(&screen, &["❯"]);
+    wait_for_input(&screen, &[EMPTY]);
     screen.wait_for("❯ /usage");
 }
 
@@ -185,14 +188,14 @@ fn a_question_mark_shows_the_keys_on_every_size_of_screen() {
         screen.types("?");
         screen.wait_for("Ctrl+J, Alt+Enter");
         screen.types(UP);
-        screen.types("\x1b[6~\x1b[6~\x1b[6~\x1b[6~\x1b[6~\x1b[6~");
+        screen.types(&"\x1b[6~".repeat(12));
         screen.wait_for("show this table");
         screen.types(ESCAPE);
         screen.wait_until_gone("show this table");
         screen.types("why?");
         wait_for_input(&screen, &["❯ why?"]);
         screen.types("\x15");
-        wait_for_input(&screen, &["❯"]);
+        screen.wait_for("❯ Type a message");
         screen.leave();
     }
 }
@@ -206,17 +209,17 @@ fn control_c_clears_then_interrupts_then_leaves() {
     screen.types("half a line");
     wait_for_input(&screen, &["❯ half a line"]);
     screen.types("\x03");
-    wait_for_input(&screen, &["❯"]);
+    wait_for_input(&screen, &["❯ Type what to do next"]);
     assert!(!screen.text().contains("✗ interrupted"));
     screen.types("\x03");
     screen.wait_for("✗ interrupted");
     screen.wait_until_idle();
     screen.types("\x03");
-    screen.wait_for("Ctrl+C once more leaves");
+    screen.wait_for("Ctrl+C once more: leave");
     screen.types("x\x03");
-    wait_for_input(&screen, &["❯"]);
+    wait_for_input(&screen, &[EMPTY]);
     screen.types("\x03");
-    screen.wait_for("Ctrl+C once more leaves");
+    screen.wait_for("Ctrl+C once more: leave");
     screen.types("\x03");
     assert_eq!(screen.ended().code, Some(0));
 }
@@ -239,7 +242,7 @@ fn pages_the_wheel_and_both_ends_scroll_and_a_single_arrow_does_not() {
     // A wheel is a burst of arrow keys in one write.
     screen.types(&UP.repeat(3));
     screen.wait_for("Ctrl+End: to the end");
-    assert_eq!(input(&screen), ["❯"]);
+    assert_eq!(input(&screen), [EMPTY]);
     screen.types(&DOWN.repeat(3));
     screen.wait_until_gone("Ctrl+End: to the end");
     screen.types(UP);
@@ -276,7 +279,7 @@ fn control_g_edits_in_the_editor() {
     wait_for_input(&screen, &["❯ begun", "  more"]);
     assert!(screen.terminal().screen().alternate_screen());
     screen.types("\x03");
-    wait_for_input(&screen, &["❯"]);
+    wait_for_input(&screen, &[EMPTY]);
     workspace.write("editor", "exit 3\n");
     screen.types("kept\x07");
     screen.wait_for("the editor '");
@@ -344,5 +347,5 @@ fn control_l_draws_anew_what_others_have_spoilt() {
     screen.terminal().process(b"\x1b[2J\x1b[Hspoilt");
     screen.types("\x0c");
     screen.wait_until_gone("spoilt");
-    screen.wait_for("you talk to agent 0/");
+    screen.wait_for("ikigai 0.1");
 }

@@ -34,7 +34,7 @@ fn an_exit_leaves_the_last_answer_and_the_way_back_on_the_normal_screen() {
     let left = screen.leave();
     let session = workspace.open().session();
     let expected =
-        format!("● The answer is **42**.\nTo continue: ikigai -c, or ikigai --session {session}");
+        format!("● The answer is **42**.\nResume with: ikigai -c, or ikigai --session {session}");
     assert_eq!((left.code, left.shown.trim_end()), (Some(0), expected.as_str()));
 }
 
@@ -56,7 +56,7 @@ behind it is read at all.
 code that is wider than the whole scre
 en
 ```
-To continue: ikigai -c,
+Resume with: ikigai -c,
 or ikigai --session ";
     assert!(left.shown.starts_with(expected), "{}", left.shown);
 }
@@ -181,7 +181,7 @@ fn hostile_text_of_a_model_a_command_and_a_mail_leaves_the_screen_intact() {
     assert_intact(&screen, 80, 24);
     screen.types("\x0f");
     screen.types(CONTROL_HOME);
-    screen.wait_for("you talk to agent 0/");
+    screen.wait_for("ikigai 0.1");
     assert_intact(&screen, 80, 24);
     screen.asks("long", &"x".repeat(78));
     screen.wait_until_idle();
@@ -265,8 +265,86 @@ fn an_agent_that_finishes_while_nobody_looks_rings() {
     gate.open();
     screen.wait_for("● Done.");
     let is_told =
-        || screen.terminal().callbacks().commands.contains(&"9;agent 0/ is idle".to_owned());
+        || screen.terminal().callbacks().commands.contains(&"9;Agent 0/ has finished".to_owned());
     wait_for("a notification", || is_told().then_some(()));
+}
+
+#[test]
+fn the_title_of_the_window_is_that_of_the_session_with_a_mark_for_its_state() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("Done.").after(&gate)]);
+    let mut screen = Screen::alone(&server);
+    screen.says("fix the parser");
+    let has = |screen: &Screen, title: &str| {
+        let terminal = screen.terminal();
+        terminal.callbacks().titles.last().is_some_and(|last| last == title).then_some(())
+    };
+    wait_for("the mark", || has(&screen, "✳ fix the parser"));
+    gate.open();
+    screen.wait_for("● Done.");
+    wait_for("the title", || has(&screen, "fix the parser"));
+}
+
+#[test]
+fn kitty_and_foot_get_their_own_notifications_and_other_terminals_the_bell() {
+    for (term, expected) in [
+        ("xterm-kitty", "99;;Agent 0/ has finished"),
+        ("foot", "777;notify;ikigai;Agent 0/ has finished"),
+        ("xterm-256color", ""),
+    ] {
+        let server = ModelServer::start([Reply::text("Done.")]);
+        let workspace = Workspace::new();
+        let mut command = command(&workspace, &server);
+        let mut screen = Screen::start(command.env("TERM", term), 80, 24);
+        // The terminal says that it lost the focus.
+        screen.types("\x1b[O");
+        screen.asks("work", "● Done.");
+        wait_for("a notification", || {
+            let terminal = screen.terminal();
+            let heard = terminal.callbacks();
+            let is_told = heard.commands.iter().any(|command| command == expected);
+            (is_told || expected.is_empty() && heard.bells > 0).then_some(())
+        });
+    }
+}
+
+/// The answer was typed into the input.
+#[test]
+fn the_answer_about_the_background_is_no_input_and_changes_the_tints() {
+    let edit = json!({"path": "a.txt", "content": "new\n"});
+    let server =
+        ModelServer::start([Reply::call("c1", "file_write", edit), Reply::text("Written.")]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    wait_for("the question", || {
+        screen.terminal().callbacks().commands.contains(&"11;?".to_owned()).then_some(())
+    });
+    screen.asks("write", "● Written.");
+    screen.wait_until_idle();
+    let dark = screen.cell_of("+ new").bgcolor();
+    screen.types("\x1b]11;rgb:ffff/ffff/f0f0\x1b\\");
+    screen.wait_until("a light tint", |_| screen.cell_of("+ new").bgcolor() != dark);
+    assert_intact(&screen, 80, 24);
+    screen.types("x");
+    screen.wait_for("❯ x\n");
+}
+
+/// Old text showed through: the screen of the killed program was still there.
+#[test]
+fn after_kill_9_the_next_program_starts_on_an_empty_screen() {
+    let server = ModelServer::start([Reply::text("An answer in the old program.")]);
+    let workspace = Workspace::new();
+    let script = "\"$@\"; exec \"$@\" -c";
+    let mut shell = workspace.under("setsid", &["--ctty", "bash", "-c", script, "shell"]);
+    let mut screen = Screen::start(with_model(&mut shell, &server), 80, 24);
+    screen.asks("hello", "● An answer in the old program.");
+    screen.wait_until_idle();
+    screen.asks("/mark old text that no log has", "old text that no log has");
+    screen.asks("/help", "/new       Start");
+    rustix::process::kill_process(only_child(screen.process()), Signal::KILL).unwrap();
+    screen.wait_until_gone("/new       Start");
+    screen.wait_for("● An answer in the old program.");
+    assert_intact(&screen, 80, 24);
 }
 
 /// The second one ended the tour.

@@ -1,7 +1,7 @@
 //! What the user wants to do with a line of input.
 
 use ikigai_protocol::{
-    ApprovalAnswer, Command, Request, SLASH_COMMANDS, SlashCommand, is_slash_command,
+    ApprovalAnswer, Command, CommandError, Request, SLASH_COMMANDS, SlashCommand, is_slash_command,
 };
 
 use crate::answer::parse_answer;
@@ -19,6 +19,7 @@ const GARBLED: &str =
 const HELP_ON_KEYS: &str = "\
 Type a message and press Enter. While the agent works, messages are queued for the next step.
 A \\ at the end of a line continues it in the next one.
+@FILE attaches a file, !COMMAND runs a command of your own without a sandbox.
 Ctrl-C interrupts the agent, Ctrl-D leaves.";
 
 /// What the user wants to do.
@@ -31,6 +32,8 @@ pub enum Entered {
     /// Send this to an agent. Events show what comes of it; only a refusal has to be shown, with
     /// [`LineMode::show_error`].
     Send(Request),
+    /// Continue with a new session.
+    NewSession,
     /// Carry out a command, and show its reply with [`LineMode::reply`] or
     /// [`LineMode::respond_error`].
     Execute(Request),
@@ -51,6 +54,9 @@ impl LineMode {
         }
         if self.has_question() {
             return self.enter_answer(text);
+        }
+        if let Some(line) = text.strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
+            return Entered::Execute(self.request(Command::Shell { line: line.to_owned() }));
         }
         let is_busy = self.is_busy();
         if text.is_empty() {
@@ -102,6 +108,10 @@ impl LineMode {
         match SlashCommand::parse(line) {
             Ok(SlashCommand::Exit) => return Entered::Leave,
             Ok(SlashCommand::Session(command)) => return Entered::Execute(self.request(command)),
+            Ok(SlashCommand::New) if !self.is_busy() => return Entered::NewSession,
+            Ok(SlashCommand::New) => {
+                self.respond_error(&CommandError::Working(self.view.clone()).to_string());
+            }
             Ok(SlashCommand::Help) => self.respond(&help()),
             Ok(SlashCommand::Copy(_)) => self.respond_error("/copy needs the full screen"),
             // It is plain text already.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ikigai_conversation::{AgentId, Body, Message, Mode};
 use ikigai_protocol::{
     ApprovalRequest, Block, BlockChange, BlockContent, CallChange, Event, EventKind, StartReason,
-    TranscriptReducer, TurnEnd, render_notice, safe,
+    TranscriptReducer, TurnEnd, render_notice, safe, shown_message,
 };
 
 use crate::live::LiveLines;
@@ -249,7 +249,7 @@ impl LineMode {
             // The user sees what was typed, unless it was queued.
             if agent_view.waiting > 0 {
                 agent_view.waiting -= 1;
-                self.note(agent, &format!("❯ {}", message.content));
+                self.note(agent, &format!("❯ {}", shown_message(&message.content)));
             }
         }
         self.changed(agent, changes);

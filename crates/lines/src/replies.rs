@@ -1,7 +1,7 @@
 //! Printing replies to commands.
 
 use ikigai_conversation::{AgentId, Body, Message};
-use ikigai_protocol::{Reply, render_reply, safe};
+use ikigai_protocol::{Reply, render_reply, safe, shown_message};
 
 use crate::line_mode::LineMode;
 
@@ -85,8 +85,9 @@ impl LineMode {
             log[last..].iter().rev().find(|message| matches!(message.body, Body::Assistant(_)));
         for (prefix, message) in [("❯", Some(&log[last])), ("●", answer)] {
             let Some(message) = message else { continue };
-            let text: String = message.content.chars().take(SHOWN).collect();
-            let cut = if text.len() < message.content.len() { " …" } else { "" };
+            let content = shown_message(&message.content);
+            let text: String = content.chars().take(SHOWN).collect();
+            let cut = if text.len() < content.len() { " …" } else { "" };
             self.dim(&safe(&format!("{prefix} {text}{cut}")));
         }
         self.has_spoken = true;

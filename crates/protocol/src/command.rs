@@ -1,9 +1,10 @@
 //! Commands: what the user, through a front end, wants a session to do.
 
-use ikigai_conversation::{AgentId, CommandId, Effort, Mode};
+use ikigai_conversation::{AgentId, CommandId, Effort, MessageId, Mode, SessionId};
 use serde::{Deserialize, Serialize};
 
 use crate::approval::ApprovalAnswer;
+use crate::rewind::RewindPart;
 use crate::usage::UsageBy;
 
 /// A command with the agent that it concerns: the one that the user looks at.
@@ -26,6 +27,14 @@ pub enum Command {
         /// The message.
         text: String,
     },
+    /// Take the last message back that is queued for the agent.
+    Unqueue,
+    /// Run a command of the user's own, outside the sandbox. Its output goes with the user's next
+    /// message to the agent.
+    Shell {
+        /// The command.
+        line: String,
+    },
     /// Continue a turn that stopped because of a fault or because the request budget was used up.
     Continue,
     /// End the turn at once.
@@ -39,6 +48,9 @@ pub enum Command {
         /// What the summary should dwell on.
         #[serde(default)]
         focus: Option<String>,
+        /// The first message that stays as it is; by default as little as possible stays.
+        #[serde(default)]
+        before: Option<MessageId>,
     },
     /// Show what the context consists of.
     Context,
@@ -53,6 +65,16 @@ pub enum Command {
         /// The name.
         #[serde(default)]
         label: Option<String>,
+    },
+    /// List the messages of the user and the marks that the conversation can return to.
+    ListRewindPoints,
+    /// Return to before a message of the user, or to a mark.
+    RewindTo {
+        /// The message or the mark.
+        point: MessageId,
+        /// What returns there.
+        #[serde(default)]
+        part: RewindPart,
     },
     /// Undo the file changes of the user's latest message.
     Undo,
@@ -117,6 +139,23 @@ pub enum Command {
     },
     /// Let the command that the agent waits for continue in the background.
     Background,
+    /// Show the end of a session's conversation.
+    PreviewSession {
+        /// The session.
+        session: SessionId,
+    },
+    /// Give a session another title.
+    RenameSession {
+        /// The session.
+        session: SessionId,
+        /// The title.
+        title: String,
+    },
+    /// Delete a session that no process runs, for good.
+    DeleteSession {
+        /// The session.
+        session: SessionId,
+    },
     /// List the tools that the agent has.
     Tools,
     /// Show what requests to models used and cost.

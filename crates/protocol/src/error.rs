@@ -55,6 +55,9 @@ pub enum Nothing {
     /// The agent is idle.
     #[error("Nothing to interrupt")]
     Interrupt,
+    /// No message is queued.
+    #[error("No message is queued any more")]
+    Queue,
     /// No call waits for this answer.
     #[error("This call no longer waits for approval")]
     Approval,
@@ -67,6 +70,9 @@ pub enum Nothing {
     /// The agent runs no command that could go to the background.
     #[error("No command runs")]
     Command,
+    /// The message is not among those that the conversation can return to.
+    #[error("There is no such message to return to. /rewind lists them")]
+    RewindPoint,
     /// There are no file changes to undo.
     #[error("Nothing to undo")]
     Undo,

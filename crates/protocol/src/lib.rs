@@ -9,9 +9,10 @@
 //! | --- | --- | --- |
 //! | [`Event`] | what agents report while they work | `event.rs` |
 //! | [`ApprovalRequest`], [`ApprovalAnswer`] | a call that needs approval, and the decision | `approval.rs` |
+//! | [`Attachment`] | what goes with a message of the user | `attachments.rs` |
 //! | [`Request`], [`Command`] | what the user wants to do | `command.rs` |
 //! | [`SlashCommand`] | a command as typed | `slash.rs` |
-//! | [`Reply`], [`CommandError`] | the outcome of a command | `reply.rs`, `agents.rs`, `undo.rs`, `usage.rs`, `error.rs` |
+//! | [`Reply`], [`CommandError`] | the outcome of a command | `reply.rs`, `agents.rs`, `rewind.rs`, `undo.rs`, `usage.rs`, `error.rs` |
 //! | [`render_reply`] | a reply as text | `render.rs` |
 //! | [`TranscriptReducer`], [`Block`] | events and logs as the blocks that front ends show | `transcript.rs`, `block.rs` |
 //! | [`PlainText`], [`PlainLog`] | blocks and logs as plain text | `plain.rs` |
@@ -35,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod approval;
+mod attachments;
 mod event;
 
 mod command;
@@ -43,6 +45,7 @@ mod slash;
 mod agents;
 mod error;
 mod reply;
+mod rewind;
 mod undo;
 mod usage;
 
@@ -60,6 +63,7 @@ mod transcript;
 
 pub use agents::{AgentState, AgentSummary, Runner};
 pub use approval::{ApprovalAnswer, ApprovalRequest, RULE_LOCATION};
+pub use attachments::{Attachment, attach, shown_message, typed_text};
 pub use block::{
     Block, BlockChange, BlockContent, BlockId, CallBlock, CallChange, CallEnd, CallState,
     NoticeTone, OutputPreview, ThoughtChange, Visibility,
@@ -83,8 +87,9 @@ pub use render::{
 };
 pub use reply::{
     CommandSummary, ContextPart, ContextReport, Inbox, Mail, MailSummary, ModelChoice, QueuedUntil,
-    Reply, SessionSummary, TokenCount, ToolSummary,
+    Reply, SessionSummary, ShellOutput, TokenCount, ToolSummary,
 };
+pub use rewind::{RewindPart, RewindPoint, RewindReport};
 pub use safe::{safe, safe_json};
 pub use slash::{Copied, SLASH_COMMANDS, SlashCommand, is_slash_command};
 pub use transcript::{Recalled, TranscriptReducer};

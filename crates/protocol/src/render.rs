@@ -10,8 +10,9 @@ use crate::elapsed::render_elapsed;
 use crate::event::Compaction;
 use crate::reply::{
     CommandSummary, ContextReport, Inbox, Mail, ModelChoice, QueuedUntil, Reply, SessionSummary,
-    TokenCount, ToolSummary,
+    ShellOutput, TokenCount, ToolSummary,
 };
+use crate::rewind::{RewindPart, RewindPoint, RewindReport};
 use crate::undo::{FileOutcome, LeftReason, UndoReport};
 use crate::usage::render_usage;
 
@@ -21,6 +22,10 @@ use crate::usage::render_usage;
 pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<String> {
     Some(match reply {
         Reply::Done | Reply::Opened { .. } | Reply::Files(_) | Reply::Models(_) => return None,
+        Reply::Unqueued(_) | Reply::SessionPreview { .. } => return None,
+        Reply::Shell(output) => render_shell(output),
+        Reply::SessionRenamed { title, .. } => format!("Renamed to {title}"),
+        Reply::SessionDeleted(id) => format!("Session {id} deleted"),
         Reply::Queued(QueuedUntil::NextStep) => "Queued for the next step".to_owned(),
         Reply::Queued(QueuedUntil::TurnEnd) => "Queued until the turn ends".to_owned(),
         Reply::Cleared => "Started a fresh context. The log keeps everything.".to_owned(),
@@ -30,6 +35,8 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
         Reply::Rewound { .. } => {
             "The model no longer sees what came after the mark. Files stay as they are; /undo undoes changes.".to_owned()
         }
+        Reply::RewindPoints(points) => render_rewind_points(points),
+        Reply::RewoundTo(report) => render_rewind(report, directory),
         Reply::Undone(report) => render_undo(report, directory),
         Reply::Redone(report) => render_redo(report, directory),
         Reply::Inbox(inbox) => render_inbox(inbox),
@@ -43,7 +50,7 @@ pub fn render_reply(reply: &Reply, view: &AgentId, directory: &Path) -> Option<S
         Reply::Mode { mode, changed: true } => format!("Switched to mode {}", mode.word()),
         Reply::Mode { mode, changed: false } => format!("Mode {}", mode.word()),
         Reply::Agents(agents) => lines(agents.iter().map(|agent| tree_line(agent, view))),
-        Reply::Sessions { sessions, more } => render_sessions(sessions, *more),
+        Reply::Sessions { sessions, more, .. } => render_sessions(sessions, *more),
         Reply::Commands(commands) => render_commands(commands),
         Reply::CommandStopped(id) => format!("Stopping command #{id}"),
         Reply::Tools(tools) => render_tools(tools).trim_end().to_owned(),
@@ -74,6 +81,44 @@ fn render_commands(commands: &[CommandSummary]) -> String {
         format!("  #{id} {agent} · {state} · {line}{output}")
     };
     lines(commands.iter().map(render))
+}
+
+fn render_rewind_points(points: &[RewindPoint]) -> String {
+    if points.is_empty() {
+        return "There is no earlier message to return to".to_owned();
+    }
+    let point = |point: &RewindPoint| {
+        let text =
+            if point.is_mark { format!("── {}", point.text) } else { point.text.clone() };
+        let files = match point.files {
+            0 => String::new(),
+            count => format!(", {count} {} changed since", plural(count, "file")),
+        };
+        format!("  #{} {text} ({}{files})", point.id, point.age)
+    };
+    let usage = "/rewind NUMBER [all|conversation|files|summary] returns to before a message";
+    lines(points.iter().map(point).chain([usage.to_owned()]))
+}
+
+fn render_rewind(report: &RewindReport, directory: &Path) -> String {
+    let conversation = match report.part {
+        RewindPart::Everything => "The model no longer sees what came after.",
+        RewindPart::Conversation => {
+            "The model no longer sees what came after. Files stay as they are; /undo undoes changes."
+        }
+        RewindPart::Files => "",
+    };
+    let files = match report.part {
+        RewindPart::Conversation => String::new(),
+        RewindPart::Everything | RewindPart::Files if report.files.is_empty() => {
+            "No file changes to undo.".to_owned()
+        }
+        RewindPart::Everything | RewindPart::Files => {
+            lines(report.files.iter().map(|report| render_undo(report, directory)))
+        }
+    };
+    let parts = [conversation.to_owned(), files].into_iter().filter(|part| !part.is_empty());
+    lines(parts)
 }
 
 /// An undo, one line per file.
@@ -265,12 +310,25 @@ fn render_context(report: &ContextReport) -> String {
     lines([title].into_iter().chain(parts).chain(free))
 }
 
+/// What a command printed, and its exit code if it failed.
+fn render_shell(shell: &ShellOutput) -> String {
+    let output = shell.output.trim_end();
+    match (output.is_empty(), shell.exit_code) {
+        (true, 0) => "(no output)".to_owned(),
+        (true, code) => format!("exit {code}"),
+        (false, 0) => output.to_owned(),
+        (false, code) => format!("{output}\nexit {code}"),
+    }
+}
+
 fn render_sessions(sessions: &[SessionSummary], more: usize) -> String {
     if sessions.is_empty() {
         return "No sessions yet".to_owned();
     }
-    let shown: String = sessions.iter().map(render_session).collect();
-    let more = match more {
+    /// One screen.
+    const SHOWN: usize = 20;
+    let shown: String = sessions.iter().take(SHOWN).map(render_session).collect();
+    let more = match more + sessions.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!("{more} more: 'ikigai sessions' lists all\n"),
     };

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::agents::AgentSummary;
 use crate::model_summary::ModelSummary;
+use crate::rewind::{RewindPoint, RewindReport};
 use crate::undo::UndoReport;
 use crate::usage::UsageTable;
 
@@ -20,6 +21,10 @@ pub enum Reply {
     Done,
     /// The command is queued.
     Queued(QueuedUntil),
+    /// This message is no longer queued.
+    Unqueued(String),
+    /// A command of the user has ended.
+    Shell(ShellOutput),
     /// The context is fresh.
     Cleared,
     /// What the context consists of.
@@ -34,6 +39,10 @@ pub enum Reply {
         /// Its name, if it has one.
         label: Option<String>,
     },
+    /// The points that the conversation can return to, in order.
+    RewindPoints(Vec<RewindPoint>),
+    /// The conversation or the files returned to a point.
+    RewoundTo(RewindReport),
     /// File changes were undone.
     Undone(UndoReport),
     /// File changes were redone.
@@ -84,11 +93,31 @@ pub enum Reply {
         sessions: Vec<SessionSummary>,
         /// How many are not listed.
         more: usize,
+        /// The session that the command came from.
+        current: SessionId,
+        /// Its working directory.
+        here: String,
     },
     /// Background commands, in the order of their numbers.
     Commands(Vec<CommandSummary>),
     /// A background command is being ended.
     CommandStopped(CommandId),
+    /// The end of a session's conversation.
+    SessionPreview {
+        /// The session.
+        session: SessionId,
+        /// A line per message, the latest last.
+        text: String,
+    },
+    /// A session has another title.
+    SessionRenamed {
+        /// The session.
+        session: SessionId,
+        /// The title.
+        title: String,
+    },
+    /// A session was deleted.
+    SessionDeleted(SessionId),
     /// The tools that the agent has.
     Tools(Vec<ToolSummary>),
     /// What requests to models used and cost.
@@ -123,6 +152,17 @@ pub enum QueuedUntil {
     NextStep,
     /// The end of the turn.
     TurnEnd,
+}
+
+/// What a command of the user did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ShellOutput {
+    /// The command.
+    pub line: String,
+    /// Its exit code.
+    pub exit_code: i64,
+    /// What it printed, bounded.
+    pub output: String,
 }
 
 /// A page of a mailbox.

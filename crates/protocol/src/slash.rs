@@ -1,9 +1,10 @@
 //! Slash commands: what the user types after a `/`, in every front end.
 
-use ikigai_conversation::{CommandId, Mode};
+use ikigai_conversation::{CommandId, MessageId, Mode};
 
 use crate::command::{Command, EffortChoice};
 use crate::error::CommandError;
+use crate::rewind::RewindPart;
 use crate::usage::UsageBy;
 
 /// A slash command as it was typed.
@@ -13,6 +14,8 @@ pub enum SlashCommand {
     Session(Command),
     /// Show the help. The front end handles this command and the following ones.
     Help,
+    /// Start a new session.
+    New,
     /// Copy something to the clipboard.
     Copy(Copied),
     /// Show the conversation as plain text.
@@ -33,6 +36,7 @@ pub enum Copied {
 /// Every slash command and its line of help, in the order of the help.
 pub const SLASH_COMMANDS: &[(&str, &str)] = &[
     ("help", "Show this list"),
+    ("new", "Start a new session; /sessions returns to this one"),
     ("clear", "Start a fresh context; the log keeps everything"),
     ("compact", "Make room in the context: /compact, /compact FOCUS"),
     ("context", "Show what fills the context"),
@@ -46,7 +50,7 @@ pub const SLASH_COMMANDS: &[(&str, &str)] = &[
     ("agent", "Talk to another agent: /agent 0/1/"),
     ("kill", "End an agent and its children: /kill 0/1/"),
     ("mark", "Set a mark to return to: /mark, /mark NAME"),
-    ("rewind", "Return to a mark: /rewind, /rewind NAME"),
+    ("rewind", "Return to an earlier message, or to a mark: /rewind, /rewind NAME"),
     ("sessions", "List earlier sessions"),
     ("export", "Write the conversation to FILE.md or FILE.jsonl"),
     ("ps", "List background commands"),
@@ -83,11 +87,12 @@ impl SlashCommand {
         };
         Ok(SlashCommand::Session(match full_name(name)? {
             "help" => return Ok(SlashCommand::Help),
+            "new" => return Ok(SlashCommand::New),
             "copy" => return parse_copy(rest).map(SlashCommand::Copy),
             "raw" => return Ok(SlashCommand::Raw),
             "exit" | "quit" => return Ok(SlashCommand::Exit),
             "clear" => Command::Clear,
-            "compact" => Command::Compact { focus: optional() },
+            "compact" => Command::Compact { focus: optional(), before: None },
             "context" => alone(Command::Context, "/context, without arguments")?,
             "model" => Command::Model { name: optional() },
             "effort" => {
@@ -102,7 +107,7 @@ impl SlashCommand {
             }
             "kill" => Command::Kill { target: optional() },
             "mark" => Command::Mark { label: optional() },
-            "rewind" => Command::Rewind { label: optional() },
+            "rewind" => parse_rewind(rest)?,
             "sessions" => Command::Sessions,
             "export" => Command::Export { file: required("/export FILE")? },
             "ps" => alone(Command::ListCommands, "/ps, without arguments")?,
@@ -151,6 +156,26 @@ fn parse_command_id(word: &str) -> Result<CommandId, CommandError> {
     number.and_then(CommandId::new).ok_or_else(usage)
 }
 
+/// Nothing for the list; the number of a message, and what returns to it; or the name of a mark.
+fn parse_rewind(rest: &str) -> Result<Command, CommandError> {
+    if rest.is_empty() {
+        return Ok(Command::ListRewindPoints);
+    }
+    let (first, part) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let number = first.trim_start_matches('#').parse().ok();
+    let Some(point) = number.and_then(MessageId::new) else {
+        return Ok(Command::Rewind { label: Some(rest.to_owned()) });
+    };
+    let to = |part| Ok(Command::RewindTo { point, part });
+    match part.trim() {
+        "" | "all" => to(RewindPart::Everything),
+        "conversation" => to(RewindPart::Conversation),
+        "files" => to(RewindPart::Files),
+        "summary" => Ok(Command::Compact { focus: None, before: Some(point) }),
+        _ => Err(usage_error("/rewind NUMBER [all|conversation|files|summary]")),
+    }
+}
+
 fn parse_by(word: &str) -> Result<UsageBy, CommandError> {
     UsageBy::parse(word).ok_or_else(|| usage_error("/usage [message|agent|model|session|day]"))
 }
@@ -188,13 +213,8 @@ fn full_name(typed: &str) -> Result<&str, CommandError> {
 }
 
 /// The names that other programs use for our commands.
-const FOREIGN_NAMES: [(&str, &str); 5] = [
-    ("new", "clear"),
-    ("resume", "sessions"),
-    ("permissions", "mode"),
-    ("cost", "usage"),
-    ("status", "usage"),
-];
+const FOREIGN_NAMES: [(&str, &str); 4] =
+    [("resume", "sessions"), ("permissions", "mode"), ("cost", "usage"), ("status", "usage")];
 
 /// The message for an unknown command, with a suggestion.
 fn unknown_command(name: &str) -> String {
@@ -244,6 +264,13 @@ mod tests {
         check("/usage day", Ok(Command::Usage { by: UsageBy::Day }));
         check("/usage x", Err("Usage: /usage [message|agent|model|session|day]"));
         check("/redo 3", Err("Usage: /redo, without arguments"));
+        let point = MessageId::new(12).unwrap();
+        check("/rewind", Ok(Command::ListRewindPoints));
+        check("/rewind here", Ok(Command::Rewind { label: Some("here".to_owned()) }));
+        check("/rewind 12", Ok(Command::RewindTo { point, part: RewindPart::Everything }));
+        check("/rewind #12 files", Ok(Command::RewindTo { point, part: RewindPart::Files }));
+        check("/rewind 12 summary", Ok(Command::Compact { focus: None, before: Some(point) }));
+        check("/rewind 12 x", Err("Usage: /rewind NUMBER [all|conversation|files|summary]"));
         let modes = "There is no mode 'x'. The modes are read, work and full: /mode work";
         check("/mode x", Err(modes));
     }
@@ -252,8 +279,8 @@ mod tests {
     fn an_unknown_command_suggests_the_nearest() {
         let error = "Unknown command '/mial'. Did you mean /mail? /help lists all commands";
         check("/mial", Err(error));
-        let error = "Unknown command '/new'. Did you mean /clear? /help lists all commands";
-        check("/new", Err(error));
+        let error = "Unknown command '/cost'. Did you mean /usage? /help lists all commands";
+        check("/cost", Err(error));
         check("/exp", Err("Usage: /export FILE"));
         check("/exp a.md", Ok(Command::Export { file: "a.md".to_owned() }));
         check("/us", Ok(Command::Usage { by: UsageBy::Message }));

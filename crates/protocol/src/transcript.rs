@@ -9,6 +9,7 @@ use ikigai_conversation::{
 };
 
 use crate::RECALLED;
+use crate::attachments::shown_message;
 use crate::block::{
     Block, BlockChange, BlockContent, BlockId, CallBlock, CallChange, CallEnd, NoticeTone,
     OutputPreview, ThoughtChange, Visibility, apply,
@@ -130,7 +131,7 @@ impl TranscriptReducer {
             vec![reducer.push(Some(id), BlockContent::Divider(text))]
         };
         match &message.body {
-            Body::User => one(self, BlockContent::Said(content.to_owned())),
+            Body::User => one(self, BlockContent::Said(shown_message(content))),
             Body::Assistant(_) => {
                 self.end_thought(message).into_iter().chain(self.end_answer(id, content)).collect()
             }

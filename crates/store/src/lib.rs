@@ -94,7 +94,9 @@ pub use sessions::{Budget, Location, Session};
 pub use spending::{Cause, Spending, Spent};
 pub use steps::{AgentAddress, MailAddress, NamedAgent, Outcome, Step, StepRecord};
 pub use store::{Options, Store};
-pub use undos::{ChangeId, ChangeOutcome, Direction, StoredChange, Undo, UndoEntry, UndoStart};
+pub use undos::{
+    ChangeId, ChangeOutcome, Direction, StoredChange, Undo, UndoEntry, UndoRange, UndoStart,
+};
 pub use waits::{AwaitedAgent, AwaitedCommand, StartedWait, Status, Wait, WaitReport};
 pub use waking::{Announcement, EndedTurn, Ending, Sleep, Unread};
 pub use work::{PendingWork, TakeoverPolicy};

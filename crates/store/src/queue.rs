@@ -60,6 +60,26 @@ impl Store {
         .await
     }
 
+    /// Removes the last message from the queue. `None` if the queue is empty.
+    pub async fn unqueue_input(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+    ) -> Result<Option<String>, StoreError> {
+        self.commit(lease.scope(), move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            let sql = "SELECT id, content FROM queued_inputs WHERE agent = ?1
+                ORDER BY id DESC LIMIT 1";
+            let last = unit.row(sql, params![agent.key], |row| {
+                Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
+            })?;
+            let Some((id, text)) = last else { return Ok(None) };
+            unit.run("DELETE FROM queued_inputs WHERE id = ?1", params![id])?;
+            Ok(Some(text))
+        })
+        .await
+    }
+
     /// Notes that an agent resumes a stopped turn, and that a request follows. A budget means that
     /// the user resumes it.
     pub async fn resume(

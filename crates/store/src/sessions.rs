@@ -112,6 +112,25 @@ impl Store {
         self.read(move |unit| system_prompt(unit, key_of(unit, &session)?)).await
     }
 
+    /// Gives a session another title.
+    pub async fn rename_session(&self, id: SessionId, title: String) -> Result<(), StoreError> {
+        self.commit(Scope::Session(id), move |unit| {
+            let session = key_of(unit, &id)?;
+            unit.run("UPDATE sessions SET title = ?2 WHERE key = ?1", params![session, title])
+        })
+        .await
+    }
+
+    /// The title of a session; empty until the user has said something.
+    pub async fn session_title(&self, id: SessionId) -> Result<String, StoreError> {
+        self.read(move |unit| {
+            let sql = "SELECT title FROM sessions WHERE key = ?1";
+            let title = unit.row(sql, params![key_of(unit, &id)?], |row| row.get(0))?;
+            title.ok_or(StoreError::SessionNotFound(id))
+        })
+        .await
+    }
+
     /// Deletes a session with its agents, logs and mail, unless a live process runs one of its agents.
     pub async fn remove_session(&self, id: SessionId, by: Process) -> Result<(), StoreError> {
         self.commit(Scope::Session(id), move |unit| {

@@ -13,7 +13,7 @@ use crate::files::{Change, StoredContent, path_from};
 use crate::leases;
 use crate::process::Process;
 use crate::sessions;
-use crate::sql::params;
+use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::writer::Scope;
@@ -36,6 +36,16 @@ pub enum Direction {
     Undo,
     /// Redo undone changes.
     Redo,
+}
+
+/// The user's messages whose changes are undone together: those from `said_at` on for which an agent
+/// or one of its descendants changed files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoRange {
+    /// The agent.
+    pub agent: AgentId,
+    /// When the first of the messages was sent.
+    pub said_at: Time,
 }
 
 /// The result of starting an undo.
@@ -96,14 +106,25 @@ impl Store {
             let sql = "SELECT s.key, s.title, s.created_at FROM causes s WHERE s.session = ?1
                 AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
                 ORDER BY s.key DESC LIMIT ?2";
-            let causes = unit.rows(sql, params![session, LIST_LIMIT], |row| {
-                Ok((row.get::<i64>(0)?, row.get(1)?, row.get(2)?))
-            })?;
-            let undoable = causes.into_iter().map(|(cause, title, said_at)| {
-                let said_at = Time::from_millis(said_at);
-                Ok(UndoEntry { title, said_at, files: files(unit, cause)? })
-            });
-            undoable.collect()
+            entries(unit, unit.rows(sql, params![session, LIST_LIMIT], read_cause)?)
+        })
+        .await
+    }
+
+    /// What can be undone of a range, the latest first.
+    pub async fn undoable_in(
+        &self,
+        session: SessionId,
+        range: UndoRange,
+    ) -> Result<Vec<UndoEntry>, StoreError> {
+        self.read(move |unit| {
+            let session = sessions::key_of(unit, &session)?;
+            let sql = format!(
+                "SELECT s.key, s.title, s.created_at FROM causes s WHERE {IN_RANGE}
+                ORDER BY s.key DESC"
+            );
+            let params = params![session, range.said_at.as_millis(), range.agent.to_string()];
+            entries(unit, unit.rows(&sql, params, read_cause)?)
         })
         .await
     }
@@ -128,6 +149,30 @@ impl Store {
             undo.map_or(Ok(UndoStart::Nothing), |undo| {
                 read_undo(unit, undo, direction).map(UndoStart::Undo)
             })
+        })
+        .await
+    }
+
+    /// Starts to undo the latest message of a range that is not undone yet.
+    pub async fn start_undo_in(
+        &self,
+        session: SessionId,
+        range: UndoRange,
+        by: Process,
+    ) -> Result<UndoStart, StoreError> {
+        self.commit(Scope::Session(session), move |unit| {
+            let session = sessions::key_of(unit, &session)?;
+            if let Some(agent) = leases::at_work(unit, session, &by)? {
+                return Ok(UndoStart::AtWork(agent));
+            }
+            let sql =
+                format!("SELECT s.key FROM causes s WHERE {IN_RANGE} ORDER BY s.key DESC LIMIT 1");
+            let params = params![session, range.said_at.as_millis(), range.agent.to_string()];
+            let Some(cause) = unit.row(&sql, params, |row| row.get(0))? else {
+                return Ok(UndoStart::Nothing);
+            };
+            let undo = open(unit, session, cause)?;
+            read_undo(unit, undo, Direction::Undo).map(UndoStart::Undo)
         })
         .await
     }
@@ -182,13 +227,31 @@ impl Store {
     }
 }
 
+/// The causes `s` of a range: of session `?1`, from `?2` on, with changes of agent `?3` or one of its
+/// descendants.
+const IN_RANGE: &str = "s.session = ?1 AND s.created_at >= ?2
+    AND EXISTS (SELECT 1 FROM changes c JOIN agents a ON a.key = c.agent
+        WHERE c.cause = s.key AND c.state = 'made' AND a.id LIKE ?3 || '%')";
+
+fn read_cause(row: &Row<'_>) -> Result<(i64, String, i64), StoreError> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+fn entries(unit: &Unit<'_>, causes: Vec<(i64, String, i64)>) -> Result<Vec<UndoEntry>, StoreError> {
+    let entry = |(cause, title, said_at): (i64, String, i64)| {
+        let said_at = Time::from_millis(said_at);
+        Ok(UndoEntry { title, said_at, files: files(unit, cause)? })
+    };
+    causes.into_iter().map(entry).collect()
+}
+
 fn files(unit: &Unit<'_>, cause: i64) -> Result<Vec<PathBuf>, StoreError> {
     let sql = "SELECT path FROM changes WHERE cause = ?1 AND state = 'made'
         GROUP BY path ORDER BY min(key)";
     unit.rows(sql, params![cause], |row| Ok(path_from(row.get(0)?)))
 }
 
-/// Starts an undo of the latest cause with changes, or continues an interrupted one.
+/// Starts an undo of the latest cause with changes.
 fn start(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT key FROM causes s WHERE session = ?1
         AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
@@ -196,13 +259,18 @@ fn start(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
     let Some(cause) = unit.row(sql, params![session], |row| row.get::<i64>(0))? else {
         return Ok(None);
     };
+    open(unit, session, cause).map(Some)
+}
+
+/// Starts an undo of a cause, or continues an interrupted one.
+fn open(unit: &Unit<'_>, session: i64, cause: i64) -> Result<i64, StoreError> {
     let sql = "SELECT key FROM undos WHERE cause = ?1 AND redone = 0 ORDER BY key DESC LIMIT 1";
     if let Some(open) = unit.row(sql, params![cause], |row| row.get(0))? {
-        return Ok(Some(open));
+        return Ok(open);
     }
     let sql = "INSERT INTO undos (cause, created_at) VALUES (?1, ?2) RETURNING key";
     unit.touch(session);
-    unit.insert(sql, params![cause, unit.now().as_millis()]).map(Some)
+    unit.insert(sql, params![cause, unit.now().as_millis()])
 }
 
 fn last_undo(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {

@@ -41,10 +41,9 @@ fn app(view: &AgentId) -> App {
         model: "bench".to_owned(),
         mode: Mode::Work,
         sandbox: String::new(),
-        session: String::new(),
+        branch: String::new(),
         context_tokens: None,
         cost: None,
-        directory: String::new(),
         label: None,
     };
     let setup = Setup { view: view.clone(), status, colours: Colours::Sixteen };

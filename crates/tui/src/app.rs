@@ -2,8 +2,11 @@
 //!
 //! It never reads the clock: every input carries `now`, the time since the screen was opened.
 
+mod attention;
 mod commands;
 mod completing;
+mod picking;
+mod sessions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,6 +27,7 @@ use crate::style::Colours;
 use crate::team::{Step, Team};
 use crate::team_list::TeamView;
 use crate::update::{Drafting, Effect, Status, Update};
+pub(crate) use picking::{Dialog, Picking};
 
 /// The initial state of the screen.
 #[derive(Debug, Clone)]
@@ -64,6 +68,10 @@ pub struct App {
     pub(crate) question_in_view: Option<QuestionInView>,
     /// Ctrl+C was pressed once with nothing to clear or interrupt.
     pub(crate) leaving: bool,
+    /// Esc was pressed once with nothing to close, clear or interrupt.
+    pub(crate) escaping: bool,
+    /// The title of the session: the first line of the user's first message.
+    title: String,
 }
 
 /// A popup, which gets keys first.
@@ -74,6 +82,8 @@ pub(crate) enum Popup {
     Keys(KeyTable),
     Search(Search),
     Team(TeamView),
+    /// A list to choose from.
+    Picker(Box<Picking>),
 }
 
 /// A search through the history.
@@ -103,6 +113,8 @@ pub(crate) enum Action {
     /// Show this text on the normal screen until a key is pressed.
     ShowPlain(String),
     Redraw,
+    /// Ask the terminal whether its background is dark or light.
+    AskBackground,
     Suspend,
     Leave,
 }
@@ -138,6 +150,8 @@ impl App {
             typing: None,
             question_in_view: None,
             leaving: false,
+            escaping: false,
+            title: String::new(),
         };
         app.team.ensure(&setup.view);
         app.look_at(setup.view);
@@ -148,29 +162,39 @@ impl App {
     pub fn update(&mut self, update: Update, now: Duration) {
         match update {
             Update::Event(event) => self.handle_event(event, now),
-            Update::Log { agent, log } => self.pane(&agent).recall(&log),
+            Update::Log { agent, log } => {
+                log.iter().for_each(|message| self.note_title(message));
+                self.pane(&agent).recall(&log);
+            }
             Update::Team(members) => self.set_team(Team::new(members)),
-            Update::Status(status) => self.status = status,
+            Update::Status(status) => {
+                let branch = std::mem::take(&mut self.status.branch);
+                self.status = Status { branch, ..status };
+            }
+            Update::Branch(branch) => self.status.branch = branch,
             Update::Note { agent, text } => {
                 self.pane(&agent).transcript.add(BlockContent::Reply(text));
             }
             Update::Error { agent, text } => {
                 self.pane(&agent).transcript.add(BlockContent::Refusal(text));
             }
-            Update::List(listing, mut names) => {
-                /// More files than completion needs; a larger tree is cut off.
-                const NAMES: usize = 200_000;
-                names.truncate(NAMES);
-                self.requested.remove(&listing);
-                self.listings.insert(listing, names);
-                self.refresh_offers();
-            }
+            Update::List(listing, names) => self.set_list(listing, names),
+            Update::Models(models) => self.show_models(&models),
             Update::Edited(text) => self.end_editing(text),
             Update::Suggestion { agent, text } => self.pane(&agent).offered = Some(text),
             Update::History { texts, size } => self.history.load(texts, size),
             Update::Model { agent, model, context_tokens } => {
                 self.pane(&agent).model = Some((model, context_tokens));
             }
+            Update::RewindPoints(points) => self.show_rewind_points(points),
+            Update::Sessions { sessions, current, here } => {
+                self.show_sessions(sessions, current, here);
+            }
+            Update::SessionPreview { session, text } => self.show_preview(session, &text),
+            Update::Unqueued { agent, text } => self.take_back(&agent, &text),
+            Update::ShellEnded(agent) => self.pane(&agent).is_shell_busy = false,
+            Update::Title(title) => self.title = title,
+            Update::Session(view) => self.open_session(view),
             Update::View(agent) => self.move_to(agent),
             Update::Dropped => self.reload(),
         }
@@ -301,6 +325,9 @@ impl App {
 
     fn handle_event(&mut self, event: Event, now: Duration) {
         let Event { agent, kind } = event;
+        if let EventKind::Message(message) = &kind {
+            self.note_title(message);
+        }
         self.team.ensure(&agent);
         match &kind {
             EventKind::CommandStarted { command, .. } => drop(self.commands.insert(*command)),
@@ -312,18 +339,26 @@ impl App {
         if let Some(state) = pane.state() {
             self.team.set_state(&agent, state);
         }
+        let is_top = agent.depth() == 1;
         match consequence {
-            Some(Consequence::NeedsApproval(tool))
-                if self.focus == Focus::Away || agent != self.view =>
-            {
-                self.push(Action::Ring(format!("agent {agent} asks for {tool}")));
+            Some(Consequence::NeedsApproval(tool)) => {
+                self.notify(&agent, &format!("needs approval for {tool}"));
             }
-            Some(Consequence::Finished) if self.focus == Focus::Away => {
-                self.push(Action::Ring(format!("agent {agent} is idle")));
-            }
+            Some(Consequence::Finished) if is_top => self.notify(&agent, "has finished"),
+            Some(Consequence::Failed) if is_top => self.notify(&agent, "has failed"),
             Some(Consequence::Lost) => self.stop_tree(&agent.top()),
-            Some(Consequence::NeedsApproval(_) | Consequence::Finished) | None => {}
+            Some(Consequence::Finished | Consequence::Failed | Consequence::Interrupted) | None => {
+            }
         }
+    }
+
+    /// Shows another session, of which nothing is known yet.
+    fn open_session(&mut self, view: AgentId) {
+        self.panes.clear();
+        self.team = Team::default();
+        self.title.clear();
+        self.editing = None;
+        self.look_at(view);
     }
 
     /// This process no longer runs a tree of agents.

@@ -125,6 +125,23 @@ impl Draft {
         Pasted::Whole
     }
 
+    /// Replaces the placeholder at the cursor by the pasted text, so that it can be edited. Returns
+    /// whether there was one.
+    pub(crate) fn expand(&mut self) -> bool {
+        if !self.is_at_paste() {
+            return false;
+        }
+        let text = self.remove(self.cursor, self.cursor + PASTE.len_utf8());
+        self.text.insert_str(self.cursor, &text);
+        self.last = Last::Other;
+        true
+    }
+
+    /// Whether the cursor is at a placeholder.
+    pub(crate) fn is_at_paste(&self) -> bool {
+        self.text[self.cursor..].starts_with(PASTE)
+    }
+
     pub(crate) fn go(&mut self, motion: Motion) {
         self.cursor = self.target(motion);
         self.last = Last::Other;
@@ -331,6 +348,19 @@ mod tests {
     }
 
     #[test]
+    fn a_long_paste_can_be_expanded_and_edited() {
+        let long = "line\n".repeat(12);
+        let mut draft = typed("see: ");
+        draft.paste(&long);
+        assert!(!draft.expand(), "the cursor is behind it");
+        draft.go(Motion::Left);
+        assert!(draft.expand() && !draft.expand());
+        draft.insert("the ");
+        assert_eq!(draft.whole(), format!("see: the {long}"));
+        assert_eq!(draft.rows(20).rows.len(), 13);
+    }
+
+    #[test]
     fn a_short_paste_is_text() {
         let mut draft = Draft::default();
         draft.paste("a\r\nb\u{1b}[31m\u{7}");
@@ -360,6 +390,7 @@ mod tests {
                 match kind {
                     0..3 => draft.insert(&text),
                     3 => drop(draft.paste(&"x\n".repeat(20))),
+                    4 if text.is_empty() => drop(draft.expand()),
                     4 => draft.yank(),
                     5 => draft.replace_from(2, &text),
                     6..8 => draft.kill(all[text.len() % 7]),

@@ -7,11 +7,14 @@ use ikigai_protocol::AgentState;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 
-use crate::app::{App, Popup};
+use crate::app::{App, Picking, Popup};
 use crate::draft::DraftRows;
+use crate::pane::Pane;
 use crate::safe::safe_line;
 use crate::separator::Separator;
+use crate::status::StatusFacts;
 use crate::style::{DIM, USER, WARNING, restrict};
 use crate::transcript::Window;
 use crate::update::Status;
@@ -59,8 +62,9 @@ impl App {
         let (rows, cursor) = self.input_rows(width, heights.input, now);
         pen.rows(rows, heights.input);
         pen.rows(self.popup_rows(width, heights.popup), heights.popup);
-        let tokens = self.pane_in_view().tokens;
-        pen.rows([status.render(tokens, self.commands.len(), self.keys(), width)], heights.status);
+        let (used, running) = (self.pane_in_view().tokens, self.commands.len());
+        let facts = StatusFacts { used, running, hint: self.keys() };
+        pen.rows([status.render(facts, width)], heights.status);
         restrict(pen.buffer, self.colours);
         let (row, column) = cursor?;
         let row = input_top.saturating_add(u16::try_from(row).ok()?);
@@ -125,6 +129,9 @@ impl App {
             let question = self.pane_in_view().questions.front_mut();
             return question.map_or(1, |question| question.height(&view, width, room).min(room));
         }
+        if let Popup::Picker(_) = &self.popup {
+            return 1;
+        }
         let most = (usize::from(self.size.height) / 3).max(1);
         let input_width = self.input_width();
         self.pane_in_view().draft.rows(input_width).rows.len().min(most)
@@ -134,7 +141,7 @@ impl App {
         let room = OFFERS.min(usize::from(self.size.height) / 3);
         match &self.popup {
             Popup::Search(_) => 1,
-            Popup::Team(_) | Popup::Keys(_) => 0,
+            Popup::Team(_) | Popup::Keys(_) | Popup::Picker(_) => 0,
             Popup::None if self.is_question_shown() => 0,
             Popup::None => self.completion.height().min(room),
         }
@@ -149,6 +156,7 @@ impl App {
             Popup::Team(view) => {
                 view.rows(&self.team, width, height, |agent| self.last_action(agent))
             }
+            Popup::Picker(picking) => picking.picker.rows(width, height),
             Popup::None | Popup::Keys(_) | Popup::Search(_) => {
                 self.pane_in_view().transcript.rows(Window { width, height })
             }
@@ -163,13 +171,19 @@ impl App {
     fn queued_rows(&mut self, width: usize) -> Vec<Line<'static>> {
         let queued = &self.pane_in_view().queued;
         let hidden = queued.len().saturating_sub(QUEUED);
-        let row =
-            |text: &String| Line::styled(fit(&format!("queued: {}", safe_line(text)), width), DIM);
-        let mut rows: Vec<Line<'static>> = queued.iter().take(QUEUED).map(row).collect();
+        let row = |(number, text): (usize, &String)| {
+            Line::styled(fit(&format!("queued {}: {}", number + 1, safe_line(text)), width), DIM)
+        };
+        let mut rows: Vec<Line<'static>> =
+            queued.iter().enumerate().take(QUEUED).map(row).collect();
+        if let (Some(last), true) = (rows.last_mut(), self.pane_in_view().draft.is_empty()) {
+            let room = width.saturating_sub(last.width());
+            last.push_span(Span::styled(fit(" · ↑ edits the last one", room), DIM));
+        }
         if let Some(last) = rows.last_mut()
             && hidden > 0
         {
-            *last = Line::styled(format!("queued: {} more", hidden + 1), DIM);
+            *last = Line::styled(format!("queued {QUEUED} and {hidden} more"), DIM);
         }
         rows
     }
@@ -177,12 +191,11 @@ impl App {
     fn separator(&self, width: usize) -> Line<'static> {
         let unread = self.team.member(&self.view).map_or(0, |member| member.unread);
         let pane = self.panes.get(&self.view);
-        let waits = match pane.filter(|pane| !pane.is_busy()) {
-            Some(pane) if !pane.draft.is_empty() => " waits until you send or clear",
-            Some(pane) if pane.holds_mail => " waits until you send",
-            Some(_) | None => "",
-        };
-        let mail = (unread > 0).then(|| format!("[mail:{unread}]{waits}"));
+        let is_held = |pane: &Pane| !pane.is_busy() && (!pane.draft.is_empty() || pane.holds_mail);
+        let mail = (unread > 0).then(|| match pane.is_some_and(is_held) {
+            true => format!("{unread} unread, delivered after your next message"),
+            false => format!("[mail:{unread}]"),
+        });
         let asking = self.panes.iter().filter(|(agent, pane)| {
             !pane.questions.is_empty() && (**agent != self.view || !self.is_question_shown())
         });
@@ -203,10 +216,16 @@ impl App {
             let rows = question.map(|question| question.rows(&view, width, height, attention));
             return (rows.unwrap_or_default(), None);
         }
+        if let Popup::Picker(picking) = &self.popup {
+            return filter_row(picking, width);
+        }
         let input_width = self.input_width();
         let DraftRows { rows, cursor, .. } = self.pane_in_view().draft.rows(input_width);
         // The cursor is always visible.
         let from = (cursor.0 + 1).saturating_sub(height.max(1));
+        if self.pane_in_view().draft.is_empty() {
+            return (vec![self.placeholder(width)], Some((0, PROMPT.width())));
+        }
         let row = |(number, text): (usize, String)| {
             let prompt = if number == 0 { Span::styled(PROMPT, USER) } else { Span::raw("  ") };
             Line::from(vec![prompt, Span::raw(text)])
@@ -215,9 +234,27 @@ impl App {
         (rows, Some((cursor.0 - from, cursor.1 + 2)))
     }
 
+    /// What the empty input says.
+    fn placeholder(&self, width: usize) -> Line<'static> {
+        let is_busy = self.panes.get(&self.view).is_some_and(Pane::is_busy);
+        let is_shell_busy = self.panes.get(&self.view).is_some_and(|pane| pane.is_shell_busy);
+        let text = match (is_busy, self.popup_is_open()) {
+            (_, false) if is_shell_busy => "Your command is running, Esc ends it",
+            (_, true) => "",
+            (true, false) => "Type what to do next",
+            (false, false) => "Type a message, / for commands, @ for files, ? for keys",
+        };
+        let text = fit(text, width.saturating_sub(PROMPT.width()));
+        Line::from(vec![Span::styled(PROMPT, USER), Span::styled(text, DIM)])
+    }
+
+    fn popup_is_open(&self) -> bool {
+        !matches!(self.popup, Popup::None)
+    }
+
     fn popup_rows(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         match &self.popup {
-            Popup::Team(_) | Popup::Keys(_) => Vec::new(),
+            Popup::Team(_) | Popup::Keys(_) | Popup::Picker(_) => Vec::new(),
             Popup::None => self.completion.rows(width, height),
             Popup::Search(search) => {
                 let found = search.found.as_deref().unwrap_or("(nothing)");
@@ -231,9 +268,11 @@ impl App {
     fn keys(&self) -> &'static str {
         let pane = self.panes.get(&self.view);
         match &self.popup {
-            _ if self.leaving => "Ctrl+C once more leaves",
+            _ if self.leaving => "Ctrl+C once more: leave",
+            _ if self.escaping => "Esc once more: earlier messages",
             Popup::Team(_) => "Enter goes there · Esc closes",
             Popup::Keys(_) => "Esc closes",
+            Popup::Picker(picking) => picking.keys(),
             Popup::Search(_) => "Ctrl+R next · Enter accepts · Esc closes",
             Popup::None if self.is_question_shown() => "",
             Popup::None if self.completion.offers().is_some() => "Tab accepts · Esc closes",
@@ -248,10 +287,25 @@ impl App {
             {
                 "Ctrl+T: who asks"
             }
-            Popup::None if self.team.members().len() > 1 => "/help · Ctrl+T team",
-            Popup::None => "/help",
+            Popup::None if pane.is_some_and(|pane| pane.draft.is_at_paste()) => {
+                "Enter expands the paste"
+            }
+            Popup::None if self.team.members().len() > 1 => "Ctrl+T team",
+            Popup::None => "",
         }
     }
+}
+
+/// The filter of a list, in place of the draft.
+fn filter_row(picking: &Picking, width: usize) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
+    let Some((typed, hint)) = picking.typed() else { return (vec![Line::default()], None) };
+    let typed = fit(&safe_line(&typed), width.saturating_sub(PROMPT.width() + 1));
+    let column = PROMPT.width() + typed.width();
+    let shown = match typed.is_empty() {
+        true => Span::styled(hint, DIM),
+        false => Span::raw(typed),
+    };
+    (vec![Line::from(vec![Span::styled(PROMPT, USER), shown])], Some((0, column)))
 }
 
 /// Draws rows one below the other.

@@ -9,7 +9,7 @@ use crossterm::event::{Event, EventStream};
 use futures_core::Stream;
 use tokio::time::timeout;
 
-use crate::typed::{BURST, Typed, may_be_wheel, sort};
+use crate::typed::{BURST, Sorter, Typed, may_be_wheel};
 
 /// The most events per batch; the rest of a flood comes in the next one.
 const BATCH: usize = 4_096;
@@ -20,11 +20,13 @@ pub(crate) struct Keyboard {
     events: Option<EventStream>,
     /// Events that have arrived and were not returned yet.
     gathered: Vec<Event>,
+    sorter: Sorter,
 }
 
 impl Keyboard {
     pub(crate) fn new() -> Keyboard {
-        Keyboard { events: Some(EventStream::new()), gathered: Vec::new() }
+        let sorter = Sorter::default();
+        Keyboard { events: Some(EventStream::new()), gathered: Vec::new(), sorter }
     }
 
     /// Stops reading, so that another program gets the input.
@@ -54,7 +56,7 @@ impl Keyboard {
         {
             gathered?;
         }
-        Ok(sort(std::mem::take(&mut self.gathered)))
+        Ok(self.sorter.sort(std::mem::take(&mut self.gathered)))
     }
 
     async fn gather(&mut self) -> io::Result<()> {

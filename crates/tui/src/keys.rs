@@ -1,11 +1,13 @@
 //! Key bindings. The topmost element gets a key first: a popup, a question, the input.
 
+mod picker;
 mod popups;
 mod question;
 
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ikigai_conversation::Mode;
 use ikigai_protocol::Command;
 
 use crate::app::{Action, App, Focus, Popup, Search};
@@ -13,6 +15,7 @@ use crate::draft::{Draft, Motion, Moved, Pasted};
 use crate::help::KeyTable;
 use crate::pane::Pane;
 use crate::question::Stage;
+use crate::style::Colours;
 use crate::team::Step;
 use crate::team_list::TeamView;
 use crate::transcript::Direction;
@@ -35,8 +38,17 @@ impl App {
             Typed::Paste(text) => self.paste(&text),
             Typed::Wheel(rows) => self.turn_wheel(rows),
             Typed::Resize(size) => self.size = size,
-            Typed::FocusGained => self.focus = Focus::Here,
+            Typed::FocusGained => {
+                self.focus = Focus::Here;
+                // The user may have changed it meanwhile.
+                self.push(Action::AskBackground);
+            }
             Typed::FocusLost => self.focus = Focus::Away,
+            Typed::Background(background) => {
+                if let Colours::Many(current) = &mut self.colours {
+                    *current = background;
+                }
+            }
         }
         self.note_question(now);
         self.update_completion();
@@ -49,9 +61,11 @@ impl App {
             return;
         }
         let was_leaving = std::mem::take(&mut self.leaving);
+        let was_escaping = std::mem::take(&mut self.escaping);
         match std::mem::replace(&mut self.popup, Popup::None) {
             Popup::Team(view) => return self.press_in_team(view, key),
             Popup::Search(search) => return self.press_in_search(search, key),
+            Popup::Picker(picking) => return self.press_in_picker(*picking, key),
             Popup::Keys(table) => {
                 if self.press_in_keys(table, key) == Pressed::Taken {
                     return;
@@ -64,6 +78,9 @@ impl App {
         }
         if self.press_in_completion(key) == Pressed::Taken {
             return;
+        }
+        if key.code == KeyCode::Esc && self.is_at_rest() {
+            return self.press_escape_at_rest(was_escaping);
         }
         if self.press_anywhere(key, was_leaving) == Pressed::PassedOn {
             self.press_in_input(key);
@@ -124,11 +141,13 @@ impl App {
     /// Keys that edit the draft.
     fn press_in_input(&mut self, key: KeyEvent) {
         match (key.code, key.modifiers) {
+            (KeyCode::Enter, NONE) if self.pane_in_view().draft.expand() => {}
             (KeyCode::Enter, NONE) => return self.submit(),
             (KeyCode::Enter, _) | (KeyCode::Char('j'), CONTROL) => {
                 self.pane_in_view().draft.insert("\n");
             }
             (KeyCode::Tab, _) => return self.complete(),
+            (KeyCode::BackTab, _) => return self.change_mode(),
             (KeyCode::Char('?'), NONE | KeyModifiers::SHIFT) if self.input().is_empty() => {
                 self.popup = Popup::Keys(KeyTable::default());
             }
@@ -146,11 +165,37 @@ impl App {
         self.pane_in_view().transcript.select(direction, window)
     }
 
+    /// Shift+Tab: changes to the next mode. Mode full is never a key away.
+    fn change_mode(&mut self) {
+        let mode = match self.status.mode {
+            Mode::Work => Mode::Read,
+            Mode::Read | Mode::Full => Mode::Work,
+        };
+        self.send(Command::Mode { mode: Some(mode) });
+    }
+
     fn interrupt(&mut self) {
         let pane = self.pane_in_view();
         // A message that was just sent may start a turn before its event arrives.
-        if pane.is_busy() || !pane.queued.is_empty() {
+        if pane.is_busy() || !pane.queued.is_empty() || pane.is_shell_busy {
             self.send(Command::Interrupt);
+        }
+    }
+
+    /// Whether nothing is typed and the agent in view has nothing to do.
+    fn is_at_rest(&self) -> bool {
+        let pane = self.panes.get(&self.view);
+        pane.is_some_and(|pane| {
+            let has_nothing_to_do = !pane.is_busy() && !pane.is_shell_busy;
+            has_nothing_to_do && pane.draft.is_empty() && pane.queued.is_empty()
+        })
+    }
+
+    /// The second Esc opens the undo menu.
+    fn press_escape_at_rest(&mut self, was_escaping: bool) {
+        match was_escaping {
+            true => self.open_rewind(),
+            false => self.escaping = true,
         }
     }
 
@@ -160,7 +205,7 @@ impl App {
         if is_draft_seen && !pane.draft.is_empty() {
             pane.draft.clear();
             self.history.reset();
-        } else if pane.is_busy() {
+        } else if pane.is_busy() || pane.is_shell_busy {
             self.send(Command::Interrupt);
         } else if was_leaving {
             self.push(Action::Leave);
@@ -172,6 +217,9 @@ impl App {
     fn go_up(&mut self) {
         let width = self.input_width();
         let pane = self.pane_in_view();
+        if pane.draft.is_empty() && !pane.queued.is_empty() {
+            return self.send(Command::Unqueue);
+        }
         if pane.draft.go_up(width) == Moved::AtEdge {
             let draft = pane.draft.whole();
             if let Some(text) = self.history.earlier(&draft) {
@@ -194,6 +242,10 @@ impl App {
     fn paste(&mut self, text: &str) {
         match std::mem::replace(&mut self.popup, Popup::None) {
             Popup::Search(search) => self.paste_into_search(search, text),
+            Popup::Picker(mut picking) => {
+                picking.picker.push(text);
+                self.popup = Popup::Picker(picking);
+            }
             Popup::None | Popup::Keys(_) | Popup::Team(_) => {
                 // A paste never answers a question, so it goes into the text input.
                 if self.input().paste(text) == Pasted::TooLong {
@@ -222,6 +274,7 @@ impl App {
         match &mut self.popup {
             Popup::Team(view) => view.go(&self.team, rows),
             Popup::Keys(table) => table.scroll(rows),
+            Popup::Picker(picking) => picking.picker.go(rows),
             Popup::None if is_list_open => self.move_in_completion(rows),
             Popup::Search(_) | Popup::None => self.scroll(rows),
         }

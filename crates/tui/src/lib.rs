@@ -8,12 +8,12 @@
 //! | | is | lives in |
 //! | --- | --- | --- |
 //! | [`Update`], [`Effect`] | everything that goes in and out | `update.rs`, `feed.rs` |
-//! | [`run()`] | the event loop | `run.rs`, `keyboard.rs`, `typed.rs`, `terminal.rs`, `backend.rs` |
+//! | [`run()`] | the event loop | `run.rs`, `keyboard.rs`, `typed.rs`, `answers.rs`, `terminal.rs`, `backend.rs` |
 //! | [`App`] | the state of the whole screen | `app.rs` |
 //! | keys | what each key does | `keys.rs` |
 //! | drawing | what goes where | `draw.rs` |
 //! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `draft.rs` |
-//! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `help.rs` |
+//! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `picker.rs`, `history.rs`, `help.rs` |
 //! | text | sanitizing, wrapping, Markdown, code, diffs, styles | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `style.rs` |
 //!
 //! # Invariants
@@ -38,10 +38,9 @@
 //!     model: "gpt-5".to_owned(),
 //!     mode: Mode::Work,
 //!     sandbox: "landlock".to_owned(),
-//!     session: String::new(),
+//!     branch: String::new(),
 //!     context_tokens: None,
 //!     cost: None,
-//!     directory: "~/project".to_owned(),
 //!     label: None,
 //! };
 //! let view = AgentId::top_level(0);
@@ -53,7 +52,7 @@
 //! app.draw(&mut buffer, Duration::ZERO);
 //! let row = |y: u16| (0..50).map(|x| buffer[(x, y)].symbol()).collect::<String>();
 //! assert_eq!(row(1).trim_end(), "hello");
-//! assert_eq!(row(4).trim_end(), "gpt-5 · work (landlock) · ~/project · /help");
+//! assert_eq!(row(4).trim_end(), "gpt-5 · work (landlock)");
 //! ```
 
 #![forbid(unsafe_code)]
@@ -71,6 +70,7 @@ mod draft;
 mod help;
 mod history;
 mod pane;
+mod picker;
 mod question;
 mod separator;
 mod status;
@@ -86,6 +86,7 @@ mod safe;
 mod style;
 mod wrap;
 
+mod answers;
 mod backend;
 mod keyboard;
 mod run;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ikigai_conversation::{Body, CallSummary, EffectKind, Message, ToolCall};
 use ikigai_protocol::{
     AgentState, ApprovalRequest, BlockContent, EventKind, NoticeTone, StopReason, TurnEnd,
-    render_count,
+    render_count, typed_text,
 };
 
 use crate::activity::{Activity, Phase};
@@ -23,6 +23,8 @@ pub(crate) struct Pane {
     pub(crate) activity: Activity,
     /// Messages that were sent and are not in the log yet, the oldest first.
     pub(crate) queued: VecDeque<String>,
+    /// Whether a command of the user's own runs.
+    pub(crate) is_shell_busy: bool,
     /// The calls that wait for approval, the oldest first.
     pub(crate) questions: VecDeque<Question>,
     /// Whether its last turn can be continued, with Enter.
@@ -69,6 +71,8 @@ pub(crate) enum Consequence {
     /// Approval is needed for a call of this tool.
     NeedsApproval(String),
     Finished,
+    Failed,
+    Interrupted,
     /// This process no longer runs any agent of its tree.
     Lost,
 }
@@ -81,6 +85,7 @@ impl Pane {
             offered: None,
             activity: Activity::Idle,
             queued: VecDeque::new(),
+            is_shell_busy: false,
             questions: VecDeque::new(),
             can_continue: false,
             is_recalled: false,
@@ -198,7 +203,9 @@ impl Pane {
         match &message.body {
             Body::User => {
                 self.has_spoken = true;
-                if let Some(at) = self.queued.iter().position(|text| *text == message.content) {
+                if let Some(at) =
+                    self.queued.iter().position(|text| text == typed_text(&message.content))
+                {
                     self.queued.remove(at);
                 }
             }
@@ -244,6 +251,7 @@ impl Pane {
 
     /// Puts a rejected message back into the draft.
     fn restore_input(&mut self, text: &str) {
+        let text = typed_text(text);
         self.queued.retain(|queued| queued != text);
         if self.draft.is_empty() {
             self.draft.paste(text);
@@ -258,6 +266,12 @@ impl Pane {
         if let Some(hint) = turn.how_to_continue() {
             self.transcript.add(BlockContent::notice(NoticeTone::Info, hint));
         }
-        Consequence::Finished
+        match turn.stop {
+            StopReason::Stop | StopReason::Call | StopReason::Length | StopReason::ToolLimit => {
+                Consequence::Finished
+            }
+            StopReason::Interrupted => Consequence::Interrupted,
+            StopReason::Error => Consequence::Failed,
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::app::{Action, App, ExitSummary, Setup};
 use crate::feed::Updates;
 use crate::highlight::load_ahead;
 use crate::keyboard::Keyboard;
+use crate::style::Colours;
 use crate::terminal::{Bell, Mouse, Screen};
 use crate::update::{Effect, Update};
 
@@ -68,6 +69,7 @@ pub async fn run(
         drawn: None,
         is_changed: true,
     };
+    runner.ask_background()?;
     runner.run().await?;
     Ok(runner.app.exit_summary())
 }
@@ -139,6 +141,7 @@ impl Runner {
     }
 
     fn draw(&mut self) -> io::Result<()> {
+        self.screen.set_title(self.app.window_title())?;
         self.screen.draw(&mut self.app, self.opened.elapsed())?;
         self.drawn = Some(Instant::now());
         self.is_changed = false;
@@ -167,12 +170,21 @@ impl Runner {
                     }
                 }
                 Action::Redraw => self.screen.forget()?,
+                Action::AskBackground => self.ask_background()?,
                 Action::Suspend => self.suspend().await?,
                 Action::Leave => return Ok(Flow::Quit),
             }
             self.is_changed = true;
         }
         Ok(Flow::Continue)
+    }
+
+    /// Asks whether the background is dark or light, if the colours depend on it.
+    fn ask_background(&mut self) -> io::Result<()> {
+        match self.app.colours {
+            Colours::Many(_) => self.screen.ask_background(),
+            Colours::Sixteen | Colours::None => Ok(()),
+        }
     }
 
     async fn emit(&self, effect: Effect) -> Flow {

@@ -1,6 +1,6 @@
 //! Styles. They use the sixteen ANSI colours, in the shades that the user has configured, and stay
-//! readable on light and on dark backgrounds: no white, no black, no yellow text. Only the tints
-//! behind code and the lines of a diff are fixed colours, which follow the background.
+//! readable on light and on dark backgrounds: no white, no black, no plain yellow text. Only the
+//! tints behind code and the lines of a diff are fixed colours, which follow the background.
 
 use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::style::{Color, Modifier, Style};
@@ -50,6 +50,8 @@ pub(crate) const MAIL: Style = Style::new().fg(Color::Cyan);
 pub(crate) const USER: Style = Style::new().fg(Color::Blue).add_modifier(Modifier::BOLD);
 pub(crate) const CALL: Style = Style::new().fg(Color::Cyan);
 pub(crate) const WARNING: Style = Style::new().fg(Color::Magenta);
+/// Yellow, which is hard to read on light backgrounds, so it is bold.
+pub(crate) const CAUTION: Style = BOLD.fg(Color::Yellow);
 pub(crate) const FAULT: Style = Style::new().fg(Color::Red);
 pub(crate) const DANGER: Style = FAULT.add_modifier(Modifier::BOLD);
 pub(crate) const ADDED: Style = Style::new().fg(Color::Green);

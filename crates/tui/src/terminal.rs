@@ -32,6 +32,13 @@ const WHEEL_AS_ARROWS: &str = "\x1b[?1007s\x1b[?1007h";
 /// Restores the saved setting.
 const WHEEL_AS_BEFORE: &str = "\x1b[?1007r";
 
+/// Saves the title of the window.
+const SAVE_TITLE: &str = "\x1b[22;2t";
+/// Restores the saved title.
+const RESTORE_TITLE: &str = "\x1b[23;2t";
+/// Asks for the colour of the background. The answer arrives as input.
+const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
+
 /// Who gets mouse events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mouse {
@@ -41,13 +48,18 @@ pub enum Mouse {
     Captured,
 }
 
-/// How to draw the user's attention to the terminal.
+/// How to draw the user's attention to the terminal: with a desktop notification where the terminal
+/// is known to support one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bell {
     /// With the bell.
     Plain,
-    /// With a desktop notification (OSC 9), for terminals that are known to support it.
-    Notification,
+    /// With OSC 9: iTerm2, WezTerm, Ghostty.
+    Osc9,
+    /// With OSC 99: kitty.
+    Osc99,
+    /// With OSC 777: foot, urxvt.
+    Osc777,
 }
 
 /// The terminal while we own it. Dropping this restores it.
@@ -55,6 +67,8 @@ pub(crate) struct Screen {
     terminal: Terminal<Ansi<BufWriter<Ours>>>,
     mouse: Mouse,
     bell: Bell,
+    /// The title of the window, once one was set.
+    title: String,
 }
 
 /// Whether the terminal has to be restored.
@@ -82,7 +96,7 @@ impl Screen {
         take(mouse).inspect_err(|_| restore())?;
         let writer = BufWriter::with_capacity(FRAME_BYTES, Ours(io::stdout()));
         let terminal = Terminal::new(Ansi::new(writer)).inspect_err(|_| restore())?;
-        Ok(Screen { terminal, mouse, bell })
+        Ok(Screen { terminal, mouse, bell, title: String::new() })
     }
 
     pub(crate) fn draw(&mut self, app: &mut App, now: Duration) -> io::Result<()> {
@@ -114,6 +128,7 @@ impl Screen {
         // Some of these settings are stacks: pushing twice would need popping twice.
         restore();
         take(self.mouse)?;
+        self.title.clear();
         self.forget()
     }
 
@@ -133,10 +148,27 @@ impl Screen {
         let _ = disable_raw_mode();
     }
 
+    /// Sets the title of the window.
+    pub(crate) fn set_title(&mut self, title: String) -> io::Result<()> {
+        if title == self.title {
+            return Ok(());
+        }
+        queue!(self.terminal.backend_mut(), Print(format!("\x1b]2;{}\x07", safe_line(&title))))?;
+        self.title = title;
+        Ok(())
+    }
+
+    pub(crate) fn ask_background(&mut self) -> io::Result<()> {
+        execute!(self.terminal.backend_mut(), Print(ASK_BACKGROUND))
+    }
+
     pub(crate) fn ring(&mut self, text: &str) -> io::Result<()> {
+        let text = safe_line(text);
         let sequence = match self.bell {
             Bell::Plain => "\x07".to_owned(),
-            Bell::Notification => format!("\x1b]9;{}\x07", safe_line(text)),
+            Bell::Osc9 => format!("\x1b]9;{text}\x07"),
+            Bell::Osc99 => format!("\x1b]99;;{text}\x1b\\"),
+            Bell::Osc777 => format!("\x1b]777;notify;ikigai;{}\x1b\\", text.replace(';', ",")),
         };
         execute!(self.terminal.backend_mut(), Print(sequence))
     }
@@ -161,6 +193,7 @@ fn take(mouse: Mouse) -> io::Result<()> {
         EnterAlternateScreen,
         // A program that was killed may have left its text there.
         Clear(ClearType::All),
+        Print(SAVE_TITLE),
         EnableBracketedPaste,
         EnableFocusChange,
         // Distinguishes Shift+Enter from Enter, if the terminal can; others ignore it.
@@ -189,6 +222,7 @@ fn restore() {
         DisableFocusChange,
         DisableBracketedPaste,
         ResetColor,
+        Print(RESTORE_TITLE),
         LeaveAlternateScreen,
         Show,
     );

@@ -4,6 +4,8 @@ mod agents;
 mod anything;
 mod asking;
 mod conversation;
+mod manners;
+mod picking;
 mod typing;
 
 use std::time::Duration;

@@ -5,6 +5,9 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 use ratatui_core::layout::Size;
 
+use crate::answers::{PartialAnswer, Taken};
+use crate::style::Background;
+
 /// How long to wait for more arrow keys after one.
 pub(crate) const BURST: Duration = Duration::from_millis(3);
 
@@ -21,11 +24,38 @@ pub(crate) enum Typed {
     Resize(Size),
     FocusGained,
     FocusLost,
+    /// The terminal says which background it has.
+    Background(Background),
 }
 
-/// Converts events that arrived together. On the alternate screen, terminals send the wheel as
-/// several arrow keys in one write; no user types that fast.
-pub(crate) fn sort(events: Vec<Event>) -> Vec<Typed> {
+/// Tells keys apart from what terminals send like keys.
+#[derive(Debug, Default)]
+pub(crate) struct Sorter {
+    answer: PartialAnswer,
+}
+
+impl Sorter {
+    /// Converts events that arrived together. On the alternate screen, terminals send the wheel as
+    /// several arrow keys in one write; no user types that fast.
+    pub(crate) fn sort(&mut self, events: Vec<Event>) -> Vec<Typed> {
+        let mut sorted: Vec<Typed> = Vec::new();
+        let mut keys = Vec::new();
+        for event in events {
+            match self.answer.take(event) {
+                Taken::Held => {}
+                Taken::Background(background) => {
+                    sorted.extend(sort(std::mem::take(&mut keys)));
+                    sorted.push(Typed::Background(background));
+                }
+                Taken::Keys(events) => keys.extend(events),
+            }
+        }
+        sorted.extend(sort(keys));
+        sorted
+    }
+}
+
+fn sort(events: Vec<Event>) -> Vec<Typed> {
     let mut sorted: Vec<Typed> = Vec::new();
     let mut events = events.into_iter().peekable();
     while let Some(event) = events.next() {

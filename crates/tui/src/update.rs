@@ -1,8 +1,8 @@
 //! The inputs and outputs of the screen, as closed enums: they list everything that it can receive
 //! and request.
 
-use ikigai_conversation::{AgentId, Message, Mode};
-use ikigai_protocol::{Event, Request};
+use ikigai_conversation::{AgentId, Message, Mode, SessionId};
+use ikigai_protocol::{Event, ModelSummary, Request, RewindPoint, SessionSummary};
 
 use crate::completion::Listing;
 use crate::team::Member;
@@ -27,6 +27,8 @@ pub enum Update {
     Team(Vec<Member>),
     /// The contents of the status line.
     Status(Status),
+    /// The git branch of the working directory.
+    Branch(String),
     /// The reply to a command, or any other message for the user.
     Note {
         /// The agent whose conversation shows it.
@@ -43,6 +45,8 @@ pub enum Update {
     },
     /// The reply to [`Effect::LoadList`].
     List(Listing, Vec<String>),
+    /// The models that can be chosen, in reply to [`Effect::LoadList`].
+    Models(Vec<ModelSummary>),
     /// The editor has exited: the new text, or `None` if the draft stays as it was.
     Edited(Option<String>),
     /// A suggested message. It goes into the input as soon as that is empty.
@@ -68,6 +72,37 @@ pub enum Update {
         /// Its context window in tokens, if known.
         context_tokens: Option<u64>,
     },
+    /// The points that the conversation in view can return to, in order.
+    RewindPoints(Vec<RewindPoint>),
+    /// The sessions, in reply to `/sessions`.
+    Sessions {
+        /// The latest first.
+        sessions: Vec<SessionSummary>,
+        /// The one that the screen shows.
+        current: SessionId,
+        /// Its working directory.
+        here: String,
+    },
+    /// The end of a session's conversation.
+    SessionPreview {
+        /// The session.
+        session: SessionId,
+        /// A line per message.
+        text: String,
+    },
+    /// A message is no longer queued, and can be edited.
+    Unqueued {
+        /// The agent that it was for.
+        agent: AgentId,
+        /// The message.
+        text: String,
+    },
+    /// The user's own command beside this agent has ended.
+    ShellEnded(AgentId),
+    /// The title of the session; empty until the user has said something.
+    Title(String),
+    /// Switch to another session, and to this agent in it.
+    Session(AgentId),
     /// Switch to this agent.
     View(AgentId),
     /// Output of agents was dropped because the screen did not keep up. The logs have all of it.
@@ -93,6 +128,8 @@ pub enum Effect {
         /// Whether the draft was started or finished.
         draft: Drafting,
     },
+    /// Switch to this session, or to a new one.
+    OpenSession(Option<SessionId>),
     /// Open this text in the editor. The editor owns the terminal until [`Update::Edited`].
     OpenEditor(String),
 }
@@ -115,14 +152,12 @@ pub struct Status {
     pub mode: Mode,
     /// The sandbox of commands; empty if there is none.
     pub sandbox: String,
-    /// The shortened ID of the session.
-    pub session: String,
+    /// The git branch of the working directory; empty if there is none.
+    pub branch: String,
     /// The context window of the model in tokens.
     pub context_tokens: Option<u64>,
     /// The cost of the session, with its currency.
     pub cost: Option<String>,
-    /// The working directory, as displayed.
-    pub directory: String,
     /// A label before everything else: `tour (scripted)`.
     pub label: Option<String>,
 }

@@ -43,10 +43,9 @@ fn status(label: Option<&str>) -> Status {
         model: "echo".to_owned(),
         mode: Mode::Work,
         sandbox: "none".to_owned(),
-        session: "s".to_owned(),
+        branch: String::new(),
         context_tokens: None,
         cost: None,
-        directory: "~".to_owned(),
         label: label.map(str::to_owned),
     }
 }

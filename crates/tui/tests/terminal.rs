@@ -11,7 +11,7 @@ const RESTORING: [&str; 5] = ["\x1b[?2004l", "\x1b[?1004l", "\x1b[?1007r", "\x1b
 
 fn started() -> Terminal {
     let terminal = Terminal::start();
-    terminal.wait_for("/help");
+    terminal.wait_for("? for keys");
     assert!(terminal.is_raw());
     terminal
 }
@@ -46,7 +46,7 @@ fn a_paste_is_one_event_and_is_not_sent() {
     let mut terminal = started();
     terminal.types(&format!("\x1b[200~{}\x1b[201~", "line\r".repeat(12)));
     // Spaces that are on the screen already are not written again.
-    terminal.wait_for("[pasted");
+    terminal.wait_for("[Pasted");
     terminal.wait_for("lines]");
     terminal.types("\x03\x04");
     let shown = terminal.finish();
@@ -138,7 +138,7 @@ fn a_suspended_screen_resumes() {
     terminal.forget();
     terminal.signal(Signal::CONT);
     terminal.wait_for(ENTER_ALTERNATE);
-    terminal.wait_for("/help");
+    terminal.wait_for("? for keys");
     terminal.types("\x04");
     check_restored(&terminal.finish());
 }

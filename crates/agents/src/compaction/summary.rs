@@ -12,6 +12,7 @@ use super::obligations;
 use super::room::{Room, SummaryRoom};
 use crate::agent::{Agent, Model};
 use crate::context_parts::tokens_of_tools;
+use crate::order::CompactRequest;
 use crate::response_messages::{new_response, usage_message};
 
 /// How often a summarizing request that is too long is repeated with half of the conversation.
@@ -48,12 +49,12 @@ impl Agent {
         &mut self,
         room: &Room,
         rest: SummaryRoom,
-        focus: Option<&str>,
+        wanted: &CompactRequest,
     ) -> Result<Result<WrittenSummary, SummaryFailure>, StoreError> {
         let started = Instant::now();
         let model = self.setup().context.summarizer.clone().unwrap_or_else(|| self.model().clone());
         let mut attempts = 0;
-        let answer = self.send_for_summary(&model, room, rest, focus, &mut attempts).await;
+        let answer = self.send_for_summary(&model, room, rest, wanted, &mut attempts).await;
         let text = answer.and_then(|response| Ok((text_of(&response, &model, rest)?, response)));
         match text {
             Ok((text, Response { tokens: Some(tokens), .. })) => {
@@ -79,12 +80,12 @@ impl Agent {
         model: &Model,
         room: &Room,
         rest: SummaryRoom,
-        focus: Option<&str>,
+        wanted: &CompactRequest,
         attempts: &mut u32,
     ) -> Result<Response, SummaryFailure> {
-        let log = self.log();
+        let log = wanted.before.map_or(self.log(), |end| self.log().before(end));
         let view = log.view();
-        let instruction = instruction(rest.summary(), focus);
+        let instruction = instruction(rest.summary(), wanted.focus.as_deref());
         // Another model may have a smaller window.
         let window = match model.label == self.model().label {
             true => room.window,

@@ -363,7 +363,7 @@ proptest! {
     fn a_planned_summary_gives_a_valid_view(
         log in any_log(), said in 0..60_u64, tail in 0..200_u64,
     ) {
-        let Some(plan) = Log::new(&log).plan_summary(KeptRoom { said, tail }) else { return Ok(()) };
+        let Some(plan) = Log::new(&log).plan_summary(KeptRoom { said, tail }, None) else { return Ok(()) };
         let last = log[log.len() - 1].id.value();
         let (obligations, before) = ("owed".to_owned(), 0);
         let SummaryPlan { up_to, kept, cut, tokens } = plan;

@@ -1,28 +1,16 @@
-//! Commands that list sessions, tools and files.
+//! Commands that list tools and files.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use ikigai_mail::relative_time;
-use ikigai_protocol::{CommandError, Reply, SessionSummary, TokenCount, ToolSummary};
-use ikigai_store::{Session, Tokens};
+use ikigai_protocol::{CommandError, Reply, TokenCount, ToolSummary};
+use ikigai_store::Tokens;
 use ikigai_tools::Declaration;
 
-use super::refusal;
-use crate::clock::now;
 use crate::open::OpenSession;
 use crate::settings;
 
 impl OpenSession {
-    /// The latest sessions.
-    pub(super) async fn sessions(&self) -> Result<Reply, CommandError> {
-        /// One screen; 'ikigai sessions' lists all.
-        const SESSIONS: usize = 20;
-        let all = self.slot.store().sessions().await.map_err(refusal)?;
-        let sessions = all.iter().take(SESSIONS).map(session_summary).collect();
-        Ok(Reply::Sessions { sessions, more: all.len().saturating_sub(SESSIONS) })
-    }
-
     /// The tools available in the current mode.
     pub(super) fn tools(&self) -> Reply {
         let mode = self.permissions.mode();
@@ -58,19 +46,6 @@ fn with_folders(files: Vec<String>) -> Vec<String> {
         all.push(file);
     }
     all
-}
-
-/// Summarizes a session for a list.
-pub fn session_summary(session: &Session) -> SessionSummary {
-    SessionSummary {
-        id: session.id,
-        directory: session.location.directory.clone(),
-        title: session.title.clone(),
-        updated_at: session.updated_at,
-        age: relative_time(session.updated_at, now()),
-        agents: session.agents,
-        messages: session.messages,
-    }
 }
 
 /// Summarizes a tool for a list.

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, SessionId};
 use ikigai_host::OpenSession;
 use ikigai_protocol::{
-    Command, CommandError, ModelChoice, QueuedUntil, Reply, Request, render_reply,
+    Command, CommandError, ModelChoice, QueuedUntil, Reply, Request, RewindReport, render_reply,
 };
 use ikigai_tui::{Drafting, Effect, Feed, Listing, Status, Update};
 use tokio::sync::mpsc;
 
 use super::editor::edit;
 use super::history::HistoryFile;
+use super::setting::model_name;
 use crate::exit::Exit;
 use crate::signals::{Signals, StopSignal};
 
@@ -30,6 +31,13 @@ pub(super) struct RequestHandler<'a> {
     pub(super) status: Status,
 }
 
+/// Why listening to the screen ended.
+pub(super) enum Heard {
+    Exit(Exit),
+    /// The user continues with this session, or with a new one.
+    Session(Option<SessionId>),
+}
+
 /// How the user continues after losing the agent.
 pub(super) enum NextAction {
     /// With another agent.
@@ -43,7 +51,7 @@ impl RequestHandler<'_> {
         &mut self,
         effects: &mut mpsc::Receiver<Effect>,
         signals: &mut Signals,
-    ) -> Exit {
+    ) -> Heard {
         let mut editor_left = None::<Instant>;
         loop {
             tokio::select! {
@@ -53,14 +61,17 @@ impl RequestHandler<'_> {
                             editor_left = Some(Instant::now());
                             self.feed.send(Update::Edited(edited));
                         }
-                        None => return Exit::Interrupted,
+                        None => return Heard::Exit(Exit::Interrupted),
                     },
+                    Some(Effect::OpenSession(session)) => return Heard::Session(session),
                     Some(effect) => self.handle(effect).await,
-                    None => return Exit::Done,
+                    None => return Heard::Exit(Exit::Done),
                 },
                 signal = signals.next() => match signal {
                     StopSignal::Interrupt if editor_left.is_some_and(|at| at.elapsed() < LATE) => {}
-                    StopSignal::Interrupt | StopSignal::Terminate => return Exit::Interrupted,
+                    StopSignal::Interrupt | StopSignal::Terminate => {
+                        return Heard::Exit(Exit::Interrupted);
+                    }
                 },
             }
         }
@@ -127,6 +138,8 @@ impl RequestHandler<'_> {
                 };
                 self.start(Request { agent, command }).await;
             }
+            // Handled in `listen`, which ends with it.
+            Effect::OpenSession(_) => {}
             // Handled in `listen`, since it needs the signals.
             Effect::OpenEditor(_) => self.feed.send(Update::Edited(None)),
         }
@@ -147,14 +160,25 @@ impl RequestHandler<'_> {
     /// wait for it.
     async fn start(&self, request: Request) {
         let agent = request.agent.clone();
+        let is_shell = matches!(request.command, Command::Shell { .. });
         let answer = self.session.start(request).await;
         let (feed, directory) = (self.feed.clone(), self.directory());
         tokio::spawn(async move {
-            match answer.await {
+            let answer = answer.await;
+            if is_shell {
+                feed.send(Update::ShellEnded(agent.clone()));
+            }
+            match answer {
                 // Events and the list of queued messages show these.
                 Ok(Reply::Queued(QueuedUntil::NextStep)) => {}
                 Err(CommandError::Closed | CommandError::QueueFull(_)) => {}
+                Ok(Reply::Unqueued(text)) => feed.send(Update::Unqueued { agent, text }),
                 Ok(reply) => {
+                    if let Reply::RewoundTo(RewindReport { text: Some(text), .. }) = &reply {
+                        // To be edited and sent again.
+                        let (agent, text) = (agent.clone(), text.clone());
+                        feed.send(Update::Suggestion { agent, text });
+                    }
                     if let Some(text) = render_reply(&reply, &agent, &directory) {
                         feed.send(Update::Note { agent, text });
                     }
@@ -180,6 +204,21 @@ impl RequestHandler<'_> {
             self.feed.send(Update::View(own.clone()));
             shown_in = own;
         }
+        let reply = match reply {
+            Reply::RewindPoints(points) => return self.feed.send(Update::RewindPoints(points)),
+            Reply::Sessions { sessions, current, here, .. } => {
+                return self.feed.send(Update::Sessions { sessions, current, here });
+            }
+            Reply::SessionPreview { session, text } => {
+                return self.feed.send(Update::SessionPreview { session, text });
+            }
+            Reply::SessionRenamed { session, title }
+                if session == self.session.slot().session() =>
+            {
+                return self.feed.send(Update::Title(title));
+            }
+            reply => reply,
+        };
         if let Reply::Model(model) = reply {
             self.give_model(model);
         }
@@ -189,7 +228,8 @@ impl RequestHandler<'_> {
     }
 
     fn give_model(&self, model: ModelChoice) {
-        let ModelChoice { agent, label: model, context_tokens, .. } = model;
+        let ModelChoice { agent, label, context_tokens, .. } = model;
+        let model = model_name(self.session.slot().environment(), &label);
         self.feed.send(Update::Model { agent, model, context_tokens });
     }
 
@@ -222,12 +262,11 @@ impl RequestHandler<'_> {
         let answer = self.session.start(Request { agent, command }).await;
         let feed = self.feed.clone();
         tokio::spawn(async move {
-            let names = match answer.await {
-                Ok(Reply::Files(names)) => names,
-                Ok(Reply::Models(models)) => models.into_iter().map(|model| model.label).collect(),
-                Ok(_) | Err(_) => return,
-            };
-            feed.send(Update::List(listing, names));
+            match answer.await {
+                Ok(Reply::Files(names)) => feed.send(Update::List(listing, names)),
+                Ok(Reply::Models(models)) => feed.send(Update::Models(models)),
+                Ok(_) | Err(_) => {}
+            }
         });
     }
 
@@ -256,6 +295,9 @@ fn is_for_agent(command: &Command) -> bool {
             | Command::Clear
             | Command::Mark { .. }
             | Command::Rewind { .. }
+            | Command::RewindTo { .. }
+            | Command::Unqueue
+            | Command::Shell { .. }
             | Command::HoldMail
             | Command::ReleaseMail
     )

@@ -56,6 +56,8 @@ pub(crate) struct Heard {
     pub(crate) bells: usize,
     pub(crate) copied: Vec<String>,
     pub(crate) commands: Vec<String>,
+    /// The titles that the window got.
+    pub(crate) titles: Vec<String>,
     /// Control characters that no program should send.
     pub(crate) strange: Vec<u8>,
 }
@@ -63,6 +65,10 @@ pub(crate) struct Heard {
 impl Callbacks for Heard {
     fn audible_bell(&mut self, _: &mut vt100::Screen) {
         self.bells += 1;
+    }
+
+    fn set_window_title(&mut self, _: &mut vt100::Screen, title: &[u8]) {
+        self.titles.push(String::from_utf8_lossy(title).into_owned());
     }
 
     fn copy_to_clipboard(&mut self, _: &mut vt100::Screen, _kind: &[u8], data: &[u8]) {
@@ -332,7 +338,7 @@ pub(crate) fn assert_intact(screen: &Screen, width: usize, height: usize) {
     assert_eq!(rows.len(), height, "{shown}");
     let separators = rows.iter().filter(|row| row.starts_with("── ↑")).count();
     assert_eq!(separators, 1, "{shown}");
-    assert!(rows[height - 1].contains("openai/scripted"), "{shown}");
+    assert!(rows[height - 1].contains("work"), "{shown}");
     assert!(rows[height - 2].starts_with('❯'), "{shown}");
     assert!(rows.iter().all(|row| row.width() <= width), "{shown}");
     let terminal = screen.terminal();
@@ -362,6 +368,14 @@ pub(crate) fn still(row: &str) -> String {
 fn is_time(text: &str) -> bool {
     let number = text.strip_suffix('s').unwrap_or_default();
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || ".m h".contains(c))
+}
+
+/// A row of the greeting without the folder, which has another name in every run.
+pub(crate) fn without_folder(row: &str) -> String {
+    match row.starts_with("scripted · /") {
+        true => "scripted · /project".to_owned(),
+        false => row.to_owned(),
+    }
 }
 
 /// The bytes with another sign for U+FFFD, which the parser passes over although every terminal shows it. What may be the

@@ -13,6 +13,17 @@ const TABLES: [&str; 8] =
     ["sessions", "agents", "messages", "mail", "leases", "waits", "queued_inputs", "roots"];
 
 #[tokio::test]
+async fn a_session_can_get_another_title() {
+    let store = super::store();
+    let (session, _agents) = store.session_of(1).await;
+    store.rename_session(session, "better".to_owned()).await.unwrap();
+    assert_eq!(store.session_title(session).await.unwrap(), "better");
+    let unknown = SessionId::new(Uuid::now_v7());
+    assert!(store.rename_session(unknown, "x".to_owned()).await.is_err());
+    assert!(store.session_title(unknown).await.is_err());
+}
+
+#[tokio::test]
 async fn a_session_that_a_live_process_runs_is_not_removed() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;

@@ -112,6 +112,23 @@ async fn running_a_tool_takes_no_request() {
 }
 
 #[tokio::test]
+async fn the_last_queued_input_can_be_taken_back() {
+    let store = super::store();
+    let session = store.session_with(PLENTY).await;
+    let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
+    let (lease, id) = (agent.lease.clone(), agent.id.clone());
+    for text in ["one", "two"] {
+        store.queue_input(lease.clone(), id.clone(), text.to_owned()).await.unwrap();
+    }
+    let take_back = || store.unqueue_input(lease.clone(), id.clone());
+    assert_eq!(take_back().await.unwrap().as_deref(), Some("two"));
+    let taken = store.append_queued(lease.clone(), id.clone(), PLENTY, "a/b".to_owned()).await;
+    let taken = taken.unwrap().unwrap().messages;
+    assert_eq!(taken.iter().map(|message| &*message.content).collect::<Vec<_>>(), ["one"]);
+    assert_eq!(take_back().await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn queued_input_is_appended_once_and_in_order() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;

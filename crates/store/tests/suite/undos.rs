@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ikigai_conversation::{
-    AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
+    AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, Time, ToolCallId,
 };
 use ikigai_store::{
     Change, ChangeOutcome, ChangedBy, Content, Direction, FileAccess, ForkContext, Location,
-    LogEntry, Next, Outcome, Process, SeenFile, Step, StoreError, StoredContent, Undo, UndoStart,
+    LogEntry, Next, Outcome, Process, SeenFile, Step, StoreError, StoredContent, Undo, UndoRange,
+    UndoStart,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
 
@@ -210,6 +211,41 @@ async fn an_interrupted_undo_continues_and_can_be_redone() {
     assert_eq!(begin(&store, session, Direction::Undo).await, UndoStart::Nothing);
     // What was undone last is redone first.
     assert_eq!(&*begun(begin(&store, session, Direction::Redo).await).title, "first");
+}
+
+#[tokio::test]
+async fn a_range_has_the_later_messages_of_an_agent_and_its_descendants() {
+    let store = super::store();
+    let (session, agents) = store.session_of(2).await;
+    let mut said_at = Vec::new();
+    for (text, who) in [("first", 0), ("second", 0), ("aside", 1), ("third", 0)] {
+        store.advance(Duration::from_secs(1));
+        say(&store, &agents[who], text).await;
+        said_at.push(store.number("SELECT max(created_at) FROM causes"));
+        if text == "third" {
+            let child = fork(&store, &agents[0], ForkContext::Fresh).await;
+            write(&store, &child, "/w/third").await;
+        } else {
+            write(&store, &agents[who], &format!("/w/{text}")).await;
+        }
+    }
+    let range = UndoRange { agent: agent("0/"), said_at: Time::from_millis(said_at[1]) };
+    let by = Process::current();
+    let working = store.start_undo_in(session, range.clone(), by.clone()).await.unwrap();
+    assert!(matches!(working, UndoStart::AtWork(_)), "{working:?}");
+    // A process that is gone does not work, whatever the registry says.
+    store.advance(Duration::from_secs(16));
+    let entries = store.undoable_in(session, range.clone()).await.unwrap();
+    let titles: Vec<&str> = entries.iter().map(|entry| &*entry.title).collect();
+    assert_eq!(titles, ["third", "second"]);
+    for title in titles {
+        let undo = begun(store.start_undo_in(session, range.clone(), by.clone()).await.unwrap());
+        assert_eq!(undo.title, title);
+        settle_all(&store, &undo, ChangeOutcome::Undone).await;
+    }
+    assert_eq!(store.start_undo_in(session, range, by).await.unwrap(), UndoStart::Nothing);
+    // What was undone last is redone first.
+    assert_eq!(&*begun(begin(&store, session, Direction::Redo).await).title, "second");
 }
 
 #[tokio::test]

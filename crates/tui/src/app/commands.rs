@@ -1,5 +1,6 @@
 //! Sending what the user typed: a message or a slash command.
 
+use ikigai_conversation::AgentId;
 use ikigai_protocol::{
     BlockContent, Command, CommandError, Copied, SlashCommand, is_slash_command,
 };
@@ -22,10 +23,19 @@ impl App {
         pane.transcript.scroll_to_end();
         self.history.add(text);
         self.emit(Effect::AddToHistory(text.to_owned()));
-        match is_slash_command(text) {
-            true => self.run_command(text),
-            false => self.say(text),
+        match text.strip_prefix('!').map(str::trim) {
+            Some(line) if !line.is_empty() => self.run_shell(text, line),
+            Some(_) | None if is_slash_command(text) => self.run_command(text),
+            Some(_) | None => self.say(text),
         }
+    }
+
+    /// Runs a command of the user's own.
+    fn run_shell(&mut self, typed: &str, line: &str) {
+        let pane = self.pane_in_view();
+        pane.transcript.add(BlockContent::Typed(typed.to_owned()));
+        pane.is_shell_busy = true;
+        self.send(Command::Shell { line: line.to_owned() });
     }
 
     /// Enter without text: shows a question that was set aside, or continues a turn that can be
@@ -55,6 +65,18 @@ impl App {
         self.send(Command::Say { text: text.to_owned() });
     }
 
+    /// Puts a message that is no longer queued into the input.
+    pub(super) fn take_back(&mut self, agent: &AgentId, text: &str) {
+        let pane = self.pane(agent);
+        if let Some(at) = pane.queued.iter().rposition(|queued| queued == text) {
+            pane.queued.remove(at);
+        }
+        match pane.draft.is_empty() {
+            true => pane.draft.set(text),
+            false => pane.offered = Some(text.to_owned()),
+        }
+    }
+
     fn run_command(&mut self, line: &str) {
         self.pane_in_view().transcript.add(BlockContent::Typed(line.to_owned()));
         let command = match SlashCommand::parse(line) {
@@ -73,6 +95,10 @@ impl App {
                 let text = self.pane_in_view().transcript.plain();
                 self.push(Action::ShowPlain(text));
             }
+            SlashCommand::New => self.open_other_session(None),
+            SlashCommand::Session(Command::ListRewindPoints) => self.open_rewind(),
+            SlashCommand::Session(Command::Sessions) => self.open_sessions(),
+            SlashCommand::Session(Command::Model { name: None }) => self.open_models(),
             SlashCommand::Session(Command::Agents) => {
                 let tree = self.team.tree(&self.view);
                 self.note(&tree);

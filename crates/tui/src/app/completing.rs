@@ -101,6 +101,16 @@ impl App {
         }
     }
 
+    /// Takes a list that was requested.
+    pub(super) fn set_list(&mut self, listing: Listing, mut names: Vec<String>) {
+        /// More files than completion needs; a larger tree is cut off.
+        const NAMES: usize = 200_000;
+        names.truncate(NAMES);
+        self.requested.remove(&listing);
+        self.listings.insert(listing, names);
+        self.refresh_offers();
+    }
+
     /// Updates the offers after a list has changed, and keeps the selection.
     pub(crate) fn refresh_offers(&mut self) {
         let (word, chosen) = match &self.completion {

@@ -124,8 +124,8 @@ impl DraftRows {
 
 fn placeholder(paste: &str) -> String {
     match paste.trim_end_matches('\n').split('\n').count() {
-        1 => format!("[pasted {} characters]", paste.chars().count()),
-        lines => format!("[pasted {lines} lines]"),
+        1 => format!("[Pasted {} characters]", paste.chars().count()),
+        lines => format!("[Pasted {lines} lines]"),
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
         let mut draft = Draft::default();
         draft.paste(&"x\n".repeat(11));
         draft.paste(&"y".repeat(5_000));
-        assert_eq!(draft.rows(80).rows, ["[pasted 11 lines][pasted 5000 characters]"]);
+        assert_eq!(draft.rows(80).rows, ["[Pasted 11 lines][Pasted 5000 characters]"]);
     }
 
     #[test]

@@ -154,7 +154,7 @@ fn messages_to_a_lost_agent_are_not_shown_as_queued() {
     let mut stage = stage();
     stage.starts("0/");
     stage.enters("before");
-    stage.has("queued: before");
+    stage.has("queued 1: before");
     stage.emits("0/", EventKind::AgentLost("Agent 0/ is dead".to_owned()));
     stage.lacks("queued");
     stage.enters("after");
@@ -211,7 +211,7 @@ fn unread_mail_is_counted_and_waits_for_the_draft() {
     stage.app.update(Update::Team(vec![own]), stage.now);
     stage.has("── [mail:2] ──");
     stage.types("x");
-    stage.has("── [mail:2] waits until you send or clear ──");
+    stage.has("── 2 unread, delivered after your next message ──");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn mail_that_does_not_wake_an_interrupted_agent_says_so() {
     let (text, error) = (String::new(), None);
     let done = TurnEnd { stop: StopReason::Interrupted, text, error, can_continue: false };
     stage.emits("0/", EventKind::TurnEnded(done));
-    stage.has("── [mail:1] waits until you send ──");
+    stage.has("── 1 unread, delivered after your next message ──");
     stage.starts("0/");
     stage.has("── [mail:1] ──");
 }

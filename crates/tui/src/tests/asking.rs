@@ -151,25 +151,17 @@ fn an_answer_in_the_log_or_the_end_of_the_turn_closes_a_question() {
 }
 
 #[test]
-fn a_question_of_another_agent_is_marked_and_rings() {
+fn a_question_of_another_agent_is_marked_and_rings_without_focus() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/1/");
+    stage.app.press(Typed::FocusLost, stage.now);
     stage.emits("0/1/", asking());
-    assert_eq!(stage.actions(), [Action::Ring("agent 0/1/ asks for bash".to_owned())]);
+    let text = "Agent 0/1/ needs approval for bash".to_owned();
+    assert_eq!(stage.actions(), [Action::Ring(text)]);
     stage.has("[0/1/ asks]");
     stage.lacks("rm -r build");
     stage.types("y");
     assert_eq!(stage.actions(), []);
-}
-
-#[test]
-fn the_end_of_a_turn_rings_without_focus() {
-    let mut stage = Stage::new(80, 24);
-    stage.ends("0/", "x");
-    assert_eq!(stage.actions(), []);
-    stage.app.press(Typed::FocusLost, stage.now);
-    stage.ends("0/", "x");
-    assert_eq!(stage.actions(), [Action::Ring("agent 0/ is idle".to_owned())]);
 }
 
 #[test]

@@ -45,12 +45,12 @@ fn a_turn_shows_the_message_the_call_the_result_and_the_answer() {
         "",
         "⠋ Answering · 0s · esc to interrupt",
         &format!("── ↑- ←- [0/] →- ↓- ──{}", "─".repeat(58)),
-        "❯",
-        "gpt-5 · work (landlock) · 0192ab · $0.12 · ~/project · /help",
+        "❯ Type what to do next",
+        &format!("gpt-5 · work (landlock) · main{}$0.12", " ".repeat(45)),
     ]);
     let text = |stage: &mut Stage| {
         let rows = stage.rows().into_iter();
-        rows.filter(|row| !row.is_empty() && !row.starts_with('⠋')).collect::<Vec<_>>()
+        rows.filter(|row| !row.is_empty() && !row.starts_with(['⠋', '❯'])).collect::<Vec<_>>()
     };
     let streamed = text(&mut stage);
     stage.answers("0/", "There are **five**:\n\n- a\n- b\n");
@@ -70,8 +70,8 @@ fn a_small_screen_shows_the_end() {
         "  one two three four five six seven",
         "  eight nine ten",
         "── ↑- ←- [0/] →- ↓- ────────────────────",
-        "❯",
-        "gpt-5 · work (landlock) · $0.12 · /help",
+        "❯ Type a message, / for commands, @ for…",
+        "gpt-5 · work (landlock) · main     $0.12",
     ]);
 }
 
@@ -182,7 +182,7 @@ fn clear_empties_the_view_and_the_meter_live_and_resumed() {
     for message in log[..2].iter().cloned() {
         live.logs("0/", message);
     }
-    live.has("20.0k");
+    live.has("10% context");
     for message in log[2..].iter().cloned() {
         live.logs("0/", message);
     }
@@ -192,7 +192,7 @@ fn clear_empties_the_view_and_the_meter_live_and_resumed() {
     for mut stage in [live, resumed] {
         stage.has("❯ after");
         stage.lacks("before");
-        stage.lacks("20.0k");
+        stage.lacks("% context");
     }
 }
 
@@ -265,7 +265,8 @@ fn the_log_comes_before_later_events() {
     stage.emits("0/", EventKind::Message(both.clone()));
     stage.app.update(Update::Log { agent: agent("0/"), log: vec![old, both] }, stage.now);
     let said: Vec<String> = stage.rows().into_iter().filter(|row| row.starts_with("❯ ")).collect();
-    assert_eq!(said, ["❯ earlier", "❯ now"]);
+    assert_eq!(said[..2], ["❯ earlier", "❯ now"]);
+    assert_eq!(said.len(), 3, "the last one is the input");
 }
 
 #[test]
@@ -356,7 +357,7 @@ fn the_status_line_shows_tokens_and_their_share() {
         response: ResponseId::new("r"),
     };
     stage.logs("0/", NewMessage { content: String::new(), body: Body::Usage(usage) });
-    stage.has("21.0k (10 %)");
+    stage.has("  10% context · $0.12");
 }
 
 #[test]

@@ -27,10 +27,42 @@ fn a_message_to_a_busy_agent_is_queued_until_it_is_in_the_log() {
     let mut stage = Stage::new(80, 24);
     stage.starts("0/");
     stage.enters("and the tests");
-    stage.has("queued: and the tests");
+    stage.has("queued 1: and the tests");
     stage.logs("0/", NewMessage::user("and the tests"));
     stage.lacks("queued");
     stage.has("❯ and the tests");
+}
+
+#[test]
+fn up_takes_the_last_queued_message_back() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.enters("first");
+    stage.enters("second");
+    stage.has("queued 2: second · ↑ edits the last one");
+    stage.actions();
+    stage.key(KeyCode::Up);
+    assert_eq!(stage.actions(), [request("0/", Command::Unqueue)]);
+    let text = "second".to_owned();
+    stage.app.update(Update::Unqueued { agent: agent("0/"), text }, stage.now);
+    stage.has("❯ second");
+    stage.lacks("queued 2");
+    stage.has("queued 1: first");
+}
+
+#[test]
+fn an_exclamation_mark_runs_a_command_of_the_user_that_esc_ends() {
+    let mut stage = Stage::new(80, 24);
+    stage.enters("! make all");
+    let line = "make all".to_owned();
+    assert_eq!(stage.actions(), [request("0/", Command::Shell { line })]);
+    stage.has("Your command is running, Esc ends it");
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.actions(), [request("0/", Command::Interrupt)]);
+    stage.app.update(Update::ShellEnded(agent("0/")), stage.now);
+    stage.lacks("is running");
+    stage.enters("!");
+    assert_eq!(stage.actions(), [say("0/", "!")]);
 }
 
 #[test]
@@ -54,7 +86,7 @@ fn control_c_clears_then_interrupts_then_leaves() {
     stage.ends("0/", "x");
     stage.control('c');
     assert_eq!(stage.actions(), []);
-    stage.has("Ctrl+C once more leaves");
+    stage.has("Ctrl+C once more: leave");
     stage.key(KeyCode::Left);
     stage.control('c');
     assert_eq!(stage.actions(), []);
@@ -161,7 +193,7 @@ fn the_wheel_scrolls_and_does_not_touch_the_input() {
 fn a_long_paste_is_a_placeholder() {
     let mut stage = Stage::new(80, 24);
     stage.app.press(Typed::Paste("x\n".repeat(12)), stage.now);
-    stage.has("❯ [pasted 12 lines]");
+    stage.has("❯ [Pasted 12 lines]");
     stage.key(KeyCode::Enter);
     assert_eq!(stage.actions(), [say("0/", "x\n".repeat(12).trim())]);
 }
@@ -210,16 +242,17 @@ const SEPARATOR: &str =
 fn typing_a_slash_offers_commands_with_their_descriptions() {
     let mut stage = Stage::new(80, 24);
     stage.types("/");
-    let status = "gpt-5 · work (landlock) · 0192ab · $0.12 · ~/project · Tab accepts · Esc closes";
+    let hint = "gpt-5 · work (landlock) · main · Tab accepts · Esc closes";
+    let status = &*format!("{hint}{:>23}", "$0.12");
     stage.shows(&[
         SEPARATOR,
         "❯ /",
         "  /help      Show this list",
+        "  /new       Start a new session; /sessions returns to this one",
         "  /clear     Start a fresh context; the log keeps everything",
         "  /compact   Make room in the context: /compact, /compact FOCUS",
         "  /context   Show what fills the context",
         "  /model     Show the model, or choose another one: /model NAME",
-        "  /mail      Show the mailbox; also /mail read 5, /mail peek 5, /mail send 1/ T…",
         status,
     ]);
     stage.types("mode");
@@ -247,8 +280,8 @@ fn a_small_screen_keeps_its_input_and_shows_fewer_offers() {
         [
             "❯ /",
             "  /help      Show this list",
-            "  /clear     Start a fresh context; the…",
-            "  /compact   Make room in the context: …"
+            "  /new       Start a new session; /sess…",
+            "  /clear     Start a fresh context; the…"
         ]
     );
     let mut stage = Stage::new(10, 2);
@@ -348,8 +381,8 @@ fn a_question_mark_on_an_empty_input_shows_the_keys() {
     stage.key(KeyCode::Esc);
     stage.shows(&[
         "── ↑- ←- [0/] →- ↓- ────────────────────",
-        "❯",
-        "gpt-5 · work (landlock) · $0.12 · /help",
+        "❯ Type a message, / for commands, @ for…",
+        "gpt-5 · work (landlock) · main     $0.12",
     ]);
 }
 
@@ -544,7 +577,7 @@ fn a_suggestion_waits_until_the_input_is_empty() {
     stage.app.update(offer(), stage.now);
     stage.has("❯ offered");
     stage.control('c');
-    stage.has("❯\n");
+    stage.has("❯ Type a message");
     stage.types("mine");
     stage.app.update(offer(), stage.now);
     stage.has("❯ mine");
