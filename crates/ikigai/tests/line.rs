@@ -302,16 +302,11 @@ fn without_a_model_it_offers_what_can_be_done() {
     let mut terminal = Terminal::start(workspace.ikigai().env("TERM", "dumb"));
     terminal.wait_for("Your choice (Enter leaves): ");
     terminal.type_line("x");
-    terminal.wait_for("Not one of the choices.");
-    terminal.type_line("k");
-    terminal.wait_for("The key (it is not shown): ");
-    terminal.type_line("sk-ant-marker");
-    terminal.wait_for("Talking to anthropic/claude-sonnet-4-5.");
-    terminal.wait_for("❯ ");
-    terminal.end_input();
-    let (code, shown) = terminal.finish("❯ ");
+    terminal.wait_for("Not one of the choices.\r\nYour choice (Enter leaves): ");
+    terminal.type_line("");
+    let (code, shown) = terminal.finish("(Enter leaves): \r\n");
     assert_eq!(code, Some(0));
-    assert!(!shown.contains("marker"), "{shown}");
+    assert!(!shown.contains("Talking to"), "{shown}");
 }
 
 #[test]

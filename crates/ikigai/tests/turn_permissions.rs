@@ -226,7 +226,7 @@ fn in_mode_read_commands_and_writes_are_neither_offered_nor_run() {
     let requests = server.requests();
     assert_eq!(
         requests[0].tool_names(),
-        ["glob", "file_read", "grep", "mail", "fork", "wait", "kill", "agents"]
+        ["glob", "file_read", "grep", "mail", "command", "fork", "wait", "kill", "agents"]
     );
     let results = results_in(&requests[3]);
     let expected = [

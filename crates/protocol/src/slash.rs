@@ -294,7 +294,7 @@ mod tests {
     fn every_command_in_the_help_is_parsed() {
         for (name, _) in SLASH_COMMANDS {
             let is_known = |rest: &str| SlashCommand::parse(&format!("/{name}{rest}")).is_ok();
-            assert!(is_known("") || is_known(" x"), "{name}");
+            assert!(["", " x", " 1"].into_iter().any(is_known), "{name}");
         }
     }
 
