@@ -129,7 +129,7 @@ fn scrollback_and_idle() {
         screen.types(&format!("turn {turn}\r"));
         screen.wait_until(|shown| {
             shown.contains(&format!("line {} of", LINES - 1))
-                && !shown.contains(" · Esc interrupts")
+                && !shown.contains(" · esc to interrupt")
         });
         screen.types("\x1b[1;5H\x1b[1;5F");
         screen.wait_for_row("❯");
