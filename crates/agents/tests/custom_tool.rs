@@ -171,14 +171,14 @@ async fn a_rule_for_the_whole_tool_allows_it() {
 }
 
 #[tokio::test]
-async fn it_is_displayed_by_name_and_arguments_which_is_not_sent_to_the_model() {
+async fn it_is_displayed_by_name_and_first_text_which_is_not_sent_to_the_model() {
     let outcome = deploy(Mode::Full, &[], None).await;
     let Body::ToolCall(call) = &outcome.of_kind(Kind::ToolCall)[0].body else {
         panic!("it is a call")
     };
     assert_eq!(call.effects.as_deref(), Some(&[EffectKind::Unknown][..]));
     let shown = CallSummary::of(call).to_string();
-    assert_eq!(shown, r#"deploy: to="staging", fast=true"#);
+    assert_eq!(shown, "deploy  staging");
     let summary = outcome.summaries().remove(0);
     assert_eq!(
         (summary.outcome.as_str(), summary.state),
