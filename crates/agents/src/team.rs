@@ -108,7 +108,10 @@ impl Team {
         self.start_work().await?;
         loop {
             let is_idle = !is_open && self.at_work.is_empty();
-            if is_idle && !self.start_work().await? && !self.awaits_commands() {
+            // First of all: the end of a command is committed before the command counts as ended,
+            // so that what is no longer awaited is found by the search for work.
+            let awaits_commands = self.awaits_commands();
+            if is_idle && !self.start_work().await? && !awaits_commands {
                 return Ok(());
             }
             let (lost, is_busy) = (self.lost(), !self.at_work.is_empty());

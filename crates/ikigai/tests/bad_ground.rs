@@ -69,7 +69,7 @@ fn with_mail() -> Workspace {
 
 #[track_caller]
 fn check_mail_is_there(workspace: &Workspace) {
-    let listed = json!({"id": 1, "from": "0/", "unread": true, "preview": "do not lose me"});
+    let listed = json!({"id": 1, "from": "user", "unread": true, "preview": "do not lose me"});
     let expected = json!({"messages": [listed], "unread_count": 1});
     assert_eq!(workspace.json(["mail", "inbox", "--json"]), expected);
 }

@@ -221,17 +221,17 @@ fn a_cleared_context_is_a_fresh_one_and_the_log_keeps_all() {
     let server = ModelServer::start([Reply::text("One."), Reply::text("Two.")]);
     let workspace = Workspace::new();
     let mut terminal = start_talking(&workspace, &server);
-    terminal.type_line("first");
+    terminal.type_line("apples");
     terminal.wait_for("● One.\r\n❯ ");
     terminal.type_line("/clear");
     terminal.wait_for("Started a fresh context.");
-    terminal.type_line("second");
+    terminal.type_line("pears");
     terminal.wait_for("● Two.\r\n❯ ");
     terminal.end_input();
     assert_eq!(terminal.finish("--session").0, Some(0));
     let request = server.requests()[1].text().into_owned();
-    assert!(!request.contains("first") && request.contains("second"), "{request}");
-    assert_eq!(contents(&workspace.log("0/"), "user"), ["first", "second"]);
+    assert!(!request.contains("apples") && request.contains("pears"), "{request}");
+    assert_eq!(contents(&workspace.log("0/"), "user"), ["apples", "pears"]);
 }
 
 #[test]

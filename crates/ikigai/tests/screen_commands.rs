@@ -18,7 +18,7 @@ fn talkative() -> ModelServer {
 fn help_lists_every_command_and_the_keys() {
     let workspace = Workspace::new();
     let server = talkative();
-    let mut screen = Screen::start(&mut command(&workspace, &server), 100, 60);
+    let mut screen = Screen::start(&mut command(&workspace, &server), 100, 100);
     screen.asks("/help", "show this table");
     let shown = screen.text();
     for name in [

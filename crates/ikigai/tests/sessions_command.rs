@@ -80,7 +80,7 @@ fn a_directory_has_its_own_sessions() {
     workspace.print(["mail", "-C", "sub", "send", "0/", "below"]);
     let inbox = |from: &str| workspace.json(["mail", "inbox", "--json", "-C", from]);
     let listed = |id: i64, preview: &str| {
-        let mail = json!({"id": id, "from": "0/", "unread": true, "preview": preview});
+        let mail = json!({"id": id, "from": "user", "unread": true, "preview": preview});
         json!({"messages": [mail], "unread_count": 1})
     };
     assert_eq!(inbox("."), listed(1, "above"));
@@ -149,7 +149,8 @@ fn a_session_is_deleted_with_all_that_is_in_it_and_nothing_else() {
     assert_eq!((&sessions[0]["agents"], &sessions[0]["messages"]), (&json!(3), &json!(2)));
     let unread = workspace.json(["mail", "inbox", "--json", "--agent", "1/"]);
     assert_eq!(unread["unread_count"], json!(1));
-    assert_eq!(workspace.rows().len(), 1 + 3 + 1 + 2);
+    // The session, its agents and the user's mailbox, the mail, the messages.
+    assert_eq!(workspace.rows().len(), 1 + 4 + 1 + 2);
     let gone = format!("ikigai: Session {FIRST} not found: 'ikigai sessions' lists them\n");
     assert_eq!(workspace.run(["sessions", "rm", FIRST]), (1, String::new(), gone));
     assert_eq!(workspace.run(["sessions", "rm"]).0, 2);
