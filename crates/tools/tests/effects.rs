@@ -23,24 +23,24 @@ fn check_call(tool: &str, arguments: &Value, effects: &[Effect], shown: &str) {
 fn every_tool_says_what_a_call_would_do_and_how_it_is_shown() {
     let read = |path: &str| [Effect::Read(path.to_owned())];
     let write = |path: &str| [Effect::Write(path.to_owned())];
-    check_call("glob", &json!({"pattern": "src/*.rs"}), &read("./src"), "Find: src/*.rs");
+    check_call("glob", &json!({"pattern": "src/*.rs"}), &read("./src"), "Find  src/*.rs");
     let arguments = json!({"pattern": "*.rs", "path": "a"});
-    check_call("glob", &arguments, &read("a/"), "Find: *.rs in a");
-    check_call("grep", &json!({"pattern": "a b"}), &read("."), r#"Search: "a b""#);
+    check_call("glob", &arguments, &read("a/"), "Find  *.rs in a");
+    check_call("grep", &json!({"pattern": "a b"}), &read("."), r#"Search  "a b""#);
     let arguments = json!({"pattern": "x", "path": "src", "glob": "*.rs"});
-    check_call("grep", &arguments, &read("src"), r#"Search: "x" in src in *.rs"#);
-    check_call("file_read", &json!({"path": "a"}), &read("a"), "Read: a");
+    check_call("grep", &arguments, &read("src"), r#"Search  "x" in src in *.rs"#);
+    check_call("file_read", &json!({"path": "a"}), &read("a"), "Read  a");
     let arguments = json!({"path": "a", "offset": 7, "limit": 1});
-    check_call("file_read", &arguments, &read("a"), "Read: a from line 7, 1 line");
-    check_call("file_write", &json!({"path": "a", "content": "x"}), &write("a"), "Write: a");
+    check_call("file_read", &arguments, &read("a"), "Read  a from line 7, 1 line");
+    check_call("file_write", &json!({"path": "a", "content": "x"}), &write("a"), "Write  a");
     let arguments = json!({"path": "a", "old_string": "x", "new_string": "y"});
-    check_call("file_edit", &arguments, &write("a"), "Edit: a");
+    check_call("file_edit", &arguments, &write("a"), "Edit  a");
     let command = |leaves_sandbox, wants_network| {
         [Effect::Command { command: "a\nb".to_owned(), leaves_sandbox, wants_network }]
     };
-    check_call("bash", &json!({"command": "a\nb"}), &command(false, false), "Bash: a\nb");
+    check_call("bash", &json!({"command": "a\nb"}), &command(false, false), "Bash  a\nb");
     let arguments = json!({"command": "a\nb", "sandbox": false, "network": true});
-    check_call("bash", &arguments, &command(true, true), "Bash: a\nb");
+    check_call("bash", &arguments, &command(true, true), "Bash  a\nb");
 }
 
 /// A tool made at run time whose calls have these effects.
@@ -164,8 +164,8 @@ fn a_mode_offers_tools_by_what_their_calls_may_do() {
         let offered = Dispatcher::<()>::new(built_in()).offered_in(mode);
         offered.declarations().map(|tool| tool.name.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(names(Mode::Read), ["glob", "file_read", "grep"]);
-    assert_eq!(names(Mode::Work).len(), 6);
+    assert_eq!(names(Mode::Read), ["glob", "file_read", "grep", "command"]);
+    assert_eq!(names(Mode::Work).len(), 7);
     let nothing = ikigai_tools::offers(Mode::Read, &[]);
     assert!(!nothing, "a tool that declares nothing may do anything");
     let prepare = |_: &ikigai_tools::Arguments| Ok(Call::step(()));
