@@ -17,7 +17,7 @@
 //!
 //! - This crate does not read the environment: variables are part of [`Sources`]. Of files, it
 //!   reads only configuration files, and a pipe, a device or a huge file in place of one can
-//!   neither block it nor fill the memory. It writes only rules, with [`save_rule`].
+//!   neither block it nor fill the memory. It writes only rules, with [`save_rule()`].
 //! - Each value keeps its origin, so that [`Settings::render`] can show it and errors can name file
 //!   and line.
 //! - A project's file comes with a clone and is not trusted. What it sets is checked before it is

@@ -10,7 +10,7 @@
 //! | [`LineMode`] | the terminal in line mode | `line_mode.rs`, `questions.rs`, `replies.rs` |
 //! | [`Entered`] | what the user wants to do | `entered.rs`, `answer.rs` |
 //! | [`read_lines`], [`Input`] | lines of input | `input.rs` |
-//! | [`call_line`], [`end_lines`], … | blocks as text, also for `run` and the tour | `text.rs`, `question.rs` |
+//! | [`call_line`], [`end_line`], … | blocks as text, also for `run` and the tour | `text.rs`, `question.rs` |
 //!
 //! # Invariants
 //!
