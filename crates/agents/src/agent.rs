@@ -8,9 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use ikigai_conversation::{AgentId, Body, EffectKind, Effort, Log, Message, NewMessage, bytes_of};
 use ikigai_providers::{Client, KnownFacts, Tool};
-use ikigai_store::{AgentLimits, Budget, State, Step, StoreError};
+use ikigai_store::{AgentLimits, AnswersFrom, Budget, State, Step, StoreError};
 use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode, OutputSize};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::compaction::{ContextSettings, Room};
@@ -18,8 +17,6 @@ use crate::costs::Costs;
 use crate::models::Models;
 use crate::permission::{Permissions, User};
 use crate::seat::Seat;
-use crate::turn_orders::OpenQuestion;
-use ikigai_protocol::ApprovalAnswer;
 use ikigai_protocol::{Event, EventKind, EventSink};
 
 /// The model that an agent uses.
@@ -93,6 +90,8 @@ pub struct Limits {
     pub commands_at_end: CommandsAtEnd,
     /// The maximum number and depth of the session's agents.
     pub agents: AgentLimits,
+    /// Who may answer approval requests.
+    pub answers_from: AnswersFrom,
 }
 
 /// When an agent is notified of mail.
@@ -163,13 +162,9 @@ pub(crate) struct Agent {
     inherited: usize,
     /// Whether user messages may be queued; set by the writer of the queue.
     pub(crate) queued: Arc<AtomicBool>,
-    /// The user's answers to the approval requests of the current turn.
-    pub(crate) answers: mpsc::Receiver<ApprovalAnswer>,
     /// How many attempts of the latest request came to nothing before the response that was
     /// recorded, although they may have been billed.
     pub(crate) lost_attempts: u32,
-    /// The open approval request.
-    pub(crate) question: OpenQuestion,
     /// Rings when the user moves the running command to the background.
     pub(crate) leave: Arc<tokio::sync::Notify>,
     /// Whether it was notified of commands that ended with an earlier process.
@@ -195,10 +190,7 @@ impl Agent {
             log: Vec::new(),
             inherited: 0,
             queued: Arc::new(AtomicBool::new(true)),
-            // No approval is requested outside a turn.
-            answers: mpsc::channel(1).1,
             lost_attempts: 0,
-            question: OpenQuestion::default(),
             leave: Arc::default(),
             knows_lost_commands: false,
             interrupt: CancellationToken::new(),

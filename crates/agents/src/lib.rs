@@ -47,6 +47,7 @@ mod call;
 mod compaction;
 mod context_parts;
 mod permission;
+mod questions;
 mod reads;
 mod response_messages;
 mod thought;

@@ -1,7 +1,7 @@
 //! Orders: commands for an agent of this process, each of which is answered.
 
 use ikigai_conversation::{AgentId, MessageId};
-use ikigai_protocol::{ApprovalAnswer, CommandError, Reply};
+use ikigai_protocol::{CommandError, Reply};
 use tokio::sync::oneshot;
 
 /// The answer to an order.
@@ -41,8 +41,6 @@ pub enum AgentCommand {
     HoldMail,
     /// Stop holding it.
     ReleaseMail,
-    /// Take the user's answer to a call that needs approval.
-    Answer(ApprovalAnswer),
     /// Do this between turns. During a turn it is queued until the turn ends.
     BetweenTurns(BetweenTurns),
     /// Make room in the context. During a turn it is queued until the turn ends.

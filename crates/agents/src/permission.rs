@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_conversation::{Body, Decision, NewMessage, Preview, ToolCall};
+use ikigai_conversation::{Body, Decision, NewMessage, ToolCall};
 use ikigai_store::{Next, Step, StoreError};
 use ikigai_tools::{
     Call, Commands, Confinement, Context, Fact, Gate, Mode, Question, Reach, Rule, Sandbox,
@@ -14,7 +14,7 @@ use ikigai_tools::{
 };
 
 use crate::agent::{Agent, Toolbox};
-use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, EventKind};
+use ikigai_protocol::ApprovalAnswer;
 
 /// What the agents of a process may do, and whether a user can approve more. Shared by all of them.
 #[derive(Debug)]
@@ -225,49 +225,49 @@ impl Agent {
         let context = self.context().reaching(reach).leading_to(subject.destinations.clone());
         let preview = prepared.preview(&context).await;
         let why = why + &subject.links();
-        let Some(answer) =
-            self.wait_for_answer(prepared.understood(call), preview, why, rule).await?
+        let Some(answer) = self.ask_and_wait(prepared.understood(call), preview, why, rule).await?
         else {
             return Ok(Permit::Refused(None, interrupted()));
         };
-        let ApprovalAnswer { call: id, decision, reason, save_rule: _ } = answer;
+        let ApprovalAnswer { call: id, decision, reason, .. } = answer;
         let approval = NewMessage::approval(id, decision, reason.clone());
-        match decision {
-            Decision::No => {
-                let why = reason.map(|reason| format!("denied by the user: {reason}"));
-                let why = why.unwrap_or_else(|| "denied by the user".to_owned());
-                return Ok(Permit::Refused(Some(approval), refusal(&why)));
-            }
-            Decision::Once => {}
-            Decision::Always => self.toolbox().permissions.grant(prepared.tool(), subject),
+        if decision == Decision::No {
+            let why = reason.map(|reason| format!("denied by the user: {reason}"));
+            let why = why.unwrap_or_else(|| "denied by the user".to_owned());
+            return Ok(Permit::Refused(Some(approval), refusal(&why)));
+        }
+        // What is approved is what was shown: the files and the mode may have changed meanwhile.
+        if let Some(why) = self.objection(call, prepared, &subject, reach).await {
+            return Ok(Permit::Refused(Some(approval), refusal(&why)));
+        }
+        if decision == Decision::Always {
+            self.toolbox().permissions.grant(prepared.tool(), subject);
         }
         self.record(vec![approval], Next::Tool).await?;
         Ok(Permit::Granted(reach))
     }
 
-    /// Emits an approval request, and waits for the answer. Returns `None` if the user interrupts
-    /// or can no longer answer.
-    async fn wait_for_answer(
-        &mut self,
-        call: ToolCall,
-        preview: Preview,
-        why: String,
-        rule: Option<String>,
-    ) -> Result<Option<ApprovalAnswer>, StoreError> {
-        self.record(Vec::new(), Next::Permission).await?;
-        let cause = self.cause();
-        self.question.set(Some(call.tool_call_id.clone()));
-        self.emit(EventKind::ApprovalRequested(ApprovalRequest {
-            call,
-            preview,
-            why,
-            rule,
-            cause,
-        }));
-        let interrupt = self.interrupt.clone();
-        let answered = interrupt.run_until_cancelled(self.answers.recv()).await.flatten();
-        self.question.set(None);
-        Ok(answered)
+    /// Why an approved call may not run after all.
+    async fn objection(
+        &self,
+        call: &ToolCall,
+        prepared: &Call<Step>,
+        approved: &Subject,
+        reach: Reach,
+    ) -> Option<String> {
+        let now = Subject::of(prepared, &call.arguments, &self.context());
+        // Beyond the tree, the call itself refuses a path that leads elsewhere, and names it.
+        let is_bound = !matches!(reach, Reach::Tree | Reach::Network);
+        let is_refused = is_bound && now.destinations != approved.destinations;
+        let is_same = now == *approved || now.leaving_sandbox() == *approved;
+        if !is_same && !is_refused {
+            return Some("what it would do has changed since it was shown".to_owned());
+        }
+        let Toolbox { permissions, commands, .. } = self.toolbox();
+        match permissions.judge(prepared.tool(), &approved.facts, commands).await {
+            Verdict::Deny(why) => Some(why),
+            Verdict::Allow(_) | Verdict::Ask(_) => None,
+        }
     }
 
     /// Requests approval for what commands wrote to protected paths, and restores it if approved.
@@ -285,12 +285,11 @@ impl Agent {
         let done: Vec<&str> = found.iter().map(|note| note.text.as_str()).collect();
         let why = format!("put back what it changed in protected paths? ({})", done.join("; "));
         let preview = prepared.preview(&self.context()).await;
-        let Some(answer) =
-            self.wait_for_answer(prepared.understood(call), preview, why, None).await?
+        let Some(answer) = self.ask_and_wait(prepared.understood(call), preview, why, None).await?
         else {
             return Ok(Vec::new());
         };
-        let ApprovalAnswer { call: id, decision, reason, save_rule: _ } = answer;
+        let ApprovalAnswer { call: id, decision, reason, .. } = answer;
         // The approval is for these paths only, so it cannot be for the session.
         let decision = if decision == Decision::No { decision } else { Decision::Once };
         self.record(vec![NewMessage::approval(id, decision, reason)], Next::Tool).await?;
@@ -307,7 +306,7 @@ impl Agent {
     }
 
     /// The first line of the latest message to the agent.
-    fn cause(&self) -> String {
+    pub(crate) fn cause(&self) -> String {
         let is_input = |body: &Body| matches!(body, Body::User | Body::Notification(_));
         let latest = self.log.iter().rev().find(|message| is_input(&message.body));
         latest.and_then(|message| message.content.lines().next()).unwrap_or_default().to_owned()

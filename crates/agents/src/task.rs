@@ -102,7 +102,6 @@ impl Task<'_> {
             AgentCommand::Continue => refuse(reply, Nothing::Continue),
             AgentCommand::Interrupt => refuse(reply, Nothing::Interrupt),
             AgentCommand::Background => refuse(reply, Nothing::Command),
-            AgentCommand::Answer(_) => refuse(reply, Nothing::Approval),
             // Handled by the team.
             AgentCommand::HoldMail | AgentCommand::ReleaseMail => {
                 reply.done();

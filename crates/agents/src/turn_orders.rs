@@ -1,12 +1,10 @@
 //! Orders that arrive during a turn: each is carried out, queued or refused at once, and answered.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use ikigai_conversation::{AgentId, ToolCallId};
-use ikigai_protocol::{
-    ApprovalAnswer, CommandError, Event, EventKind, Nothing, QueuedUntil, Reply,
-};
+use ikigai_conversation::AgentId;
+use ikigai_protocol::{CommandError, Event, EventKind, Nothing, QueuedUntil, Reply};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -25,46 +23,25 @@ pub(crate) enum QueueChange {
     TakeLast(PendingReply),
 }
 
-/// The call that waits for approval, if there is one.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct OpenQuestion(Arc<Mutex<Option<ToolCallId>>>);
-
-impl OpenQuestion {
-    pub(crate) fn set(&self, call: Option<ToolCallId>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = call;
-    }
-
-    fn is(&self, call: &ToolCallId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(call)
-    }
-}
-
 /// Takes the orders for an agent during a turn.
 pub(crate) struct TurnOrders {
     agent: AgentId,
     setup: Arc<TeamSetup>,
     interrupt: CancellationToken,
     typed: mpsc::Sender<QueueChange>,
-    answers: mpsc::Sender<ApprovalAnswer>,
-    question: OpenQuestion,
     leave: Arc<Notify>,
 }
 
 impl TurnOrders {
     /// For an agent whose turn is about to run. Also returns the receiver of the user messages to
     /// commit during the turn.
-    pub(crate) fn of(agent: &mut Agent) -> (TurnOrders, mpsc::Receiver<QueueChange>) {
+    pub(crate) fn of(agent: &Agent) -> (TurnOrders, mpsc::Receiver<QueueChange>) {
         let (typed, texts) = mpsc::channel(MAX_WAITING);
-        // One approval request at a time; a second answer is refused.
-        let (answers, given) = mpsc::channel(1);
-        agent.answers = given;
         let orders = TurnOrders {
             agent: agent.id().clone(),
             setup: agent.setup(),
             interrupt: agent.interrupt.clone(),
             typed,
-            answers,
-            question: agent.question.clone(),
             leave: Arc::clone(&agent.leave),
         };
         (orders, texts)
@@ -90,14 +67,6 @@ impl TurnOrders {
             AgentCommand::Background => {
                 self.leave.notify_waiters();
                 reply.done();
-            }
-            AgentCommand::Answer(answer) => {
-                let is_taken =
-                    self.question.is(&answer.call) && self.answers.try_send(answer).is_ok();
-                match is_taken {
-                    true => reply.done(),
-                    false => reply.refuse(CommandError::NothingToDo(Nothing::Approval)),
-                }
             }
             AgentCommand::BetweenTurns(BetweenTurns::RewindTo(_)) => {
                 reply.refuse(CommandError::Working(self.agent.clone()));

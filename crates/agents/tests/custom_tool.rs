@@ -8,7 +8,7 @@ use ikigai_conversation::{
     Body, CallSummary, Decision, EffectKind, Kind, Message, Mode, Preview, ResultState,
     ResultSummary,
 };
-use ikigai_protocol::{ApprovalAnswer, EventKind};
+use ikigai_protocol::EventKind;
 use ikigai_store::Step;
 use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use ikigai_tools::{
@@ -71,10 +71,7 @@ async fn deploy(mode: Mode, rules: &[RuleDecision], answer: Option<Decision>) ->
     loop {
         let event = process.wait_for(|_| true).await.kind;
         if let EventKind::ApprovalRequested(request) = &event {
-            let call = request.call.tool_call_id.clone();
-            let answer =
-                ApprovalAnswer { call, decision: answer.unwrap(), reason: None, save_rule: None };
-            process.order(AgentCommand::Answer(answer)).await.unwrap();
+            process.answer("0/", request, answer.unwrap()).await;
         }
         let is_over = matches!(event, EventKind::TurnEnded(_));
         events.push(event);

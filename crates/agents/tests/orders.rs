@@ -1,10 +1,8 @@
 //! Orders are answered whatever the agent is doing.
 
 use ikigai_agents::{AgentCommand, Answer, BetweenTurns, CompactRequest};
-use ikigai_conversation::{AgentId, Body, Decision, MessageId, ToolCallId};
-use ikigai_protocol::{
-    ApprovalAnswer, CommandError, Event, EventKind, Nothing, QueuedUntil, Reply,
-};
+use ikigai_conversation::{AgentId, Body, MessageId};
+use ikigai_protocol::{CommandError, Event, EventKind, Nothing, QueuedUntil, Reply};
 use ikigai_testkit::{CapturedRequest, Gate, ModelServer, Point, Reply as ModelReply};
 use serde_json::json;
 
@@ -85,15 +83,6 @@ fn is_call_of_wait(body: &Body) -> bool {
 }
 
 fn orders() -> Vec<AgentCommand> {
-    let answer = |call: &str| {
-        let call = ToolCallId::new(call);
-        AgentCommand::Answer(ApprovalAnswer {
-            call,
-            decision: Decision::No,
-            reason: None,
-            save_rule: None,
-        })
-    };
     vec![
         AgentCommand::Say("more".to_owned()),
         AgentCommand::Unqueue,
@@ -108,8 +97,6 @@ fn orders() -> Vec<AgentCommand> {
         AgentCommand::Compact(CompactRequest::default()),
         AgentCommand::HoldMail,
         AgentCommand::ReleaseMail,
-        answer("c"),
-        answer("another"),
     ]
 }
 
@@ -127,10 +114,6 @@ fn expected(state: State, order: &AgentCommand) -> Answer {
         AgentCommand::Interrupt => nothing(Nothing::Interrupt),
         AgentCommand::Background if state.is_turn() => Ok(Reply::Done),
         AgentCommand::Background => nothing(Nothing::Command),
-        AgentCommand::Answer(answer) if state == State::Asking && answer.call.as_str() == "c" => {
-            Ok(Reply::Done)
-        }
-        AgentCommand::Answer(_) => nothing(Nothing::Approval),
         AgentCommand::BetweenTurns(BetweenTurns::RewindTo(_)) if state.is_turn() => {
             Err(CommandError::Working(AgentId::top_level(0)))
         }

@@ -10,10 +10,10 @@ use ikigai_agents::{
     Limits, Model, Models, Notify, Order, Permissions, Seat, SessionChoice, TeamSetup, Toolbox,
     User, catalogue, serve,
 };
-use ikigai_conversation::{AgentId, Body, Mode};
-use ikigai_protocol::{Event, EventKind};
+use ikigai_conversation::{AgentId, Body, Decision, Mode, SessionId};
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, Event, EventKind};
 use ikigai_providers::{ChatCompletions, Client, Endpoint, KnownFacts};
-use ikigai_store::{AgentLimits, Budget, Step, StoreError};
+use ikigai_store::{AgentLimits, AnswerOutcome, AnswersFrom, Budget, Respondent, Step, StoreError};
 use ikigai_testkit::{ModelServer, TestStore, opening};
 use ikigai_tools::{Commands, Dispatcher, OutputSize, Rule, Sandbox, Tree};
 use tempfile::TempDir;
@@ -33,7 +33,8 @@ pub(crate) struct Process {
     serving: JoinHandle<Result<(), StoreError>>,
     shutdown: CancellationToken,
     _folder: TempDir,
-    _store: TestStore,
+    session: SessionId,
+    store: TestStore,
 }
 
 /// The defaults of the settings.
@@ -65,9 +66,10 @@ impl Process {
         };
         let (orders, received) = mpsc::channel(16);
         let shutdown = CancellationToken::new();
-        let serving = serve(seat.await.unwrap(), setup, received, shutdown.clone());
-        let serving = tokio::spawn(serving);
-        Process { model, events, orders, serving, shutdown, _folder: folder, _store: store }
+        let seat = seat.await.unwrap();
+        let session = seat.session();
+        let serving = tokio::spawn(serve(seat, setup, received, shutdown.clone()));
+        Process { model, events, orders, serving, shutdown, _folder: folder, session, store }
     }
 
     /// Sends an order to agent 0/, and waits for the answer.
@@ -79,6 +81,17 @@ impl Process {
         let (order, answer) = Order::new(AgentId::parse(agent).unwrap(), command);
         self.orders.send(order).await.unwrap();
         timeout(LIMIT, answer).await.unwrap().unwrap()
+    }
+
+    /// Answers an approval request, as another terminal does.
+    pub(crate) async fn answer(&self, agent: &str, request: &ApprovalRequest, decision: Decision) {
+        let (call, hash) = (request.call.tool_call_id.clone(), request.hash.clone());
+        let answer =
+            ApprovalAnswer { call, hash: hash.clone(), decision, reason: None, save_rule: None };
+        let answer = serde_json::to_string(&answer).unwrap();
+        let (agent, by) = (AgentId::parse(agent).unwrap(), Respondent::current());
+        let outcome = self.store.answer(self.session, agent, hash, answer, by).await.unwrap();
+        assert!(matches!(outcome, AnswerOutcome::Taken(_)), "{outcome:?}");
     }
 
     /// Waits for an event that `passes`.
@@ -125,6 +138,7 @@ const LIMITS: Limits = Limits {
     free_agents: FreeAgents::TakenUp,
     commands_at_end: CommandsAtEnd::Ended,
     agents: AgentLimits::DEFAULT,
+    answers_from: AnswersFrom::SameUser,
 };
 
 fn model_of(server: &ModelServer) -> Model {

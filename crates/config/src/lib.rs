@@ -40,7 +40,7 @@
 //!     tools,
 //! })?;
 //! assert_eq!((settings.number("max_agents"), settings.text("mode")), (5, "read"));
-//! assert!(settings.render().contains("max_agents = 5        # IKIGAI_MAX_AGENTS\n"));
+//! assert!(settings.render().contains("max_agents = 5            # IKIGAI_MAX_AGENTS\n"));
 //! # Ok::<(), ikigai_config::ConfigError>(())
 //! ```
 

@@ -274,10 +274,11 @@ context.compact_at = 0.85  # default
 # context.model is not set: the agent's own model writes summaries
 
 # Agents and mail
-max_agents = 5        # PROJECT:1
-max_depth = 4         # default
-mail.max_wakes = 3    # IKIGAI_MAIL__MAX_WAKES
-mail.notify = "idle"  # default
+max_agents = 5            # PROJECT:1
+max_depth = 4             # default
+questions.remote = false  # default
+mail.max_wakes = 3        # IKIGAI_MAIL__MAX_WAKES
+mail.notify = "idle"      # default
 
 # Storage
 database_url = "sqlite:///data/ikigai/ikigai.db"  # default

@@ -204,6 +204,12 @@ pub(crate) const GROUPS: &[Group] = &[
         settings: &[
             limit("max_agents", "20", 1, 10_000),
             limit("max_depth", "4", 1, 64),
+            Setting {
+                key: "questions.remote",
+                kind: Kind::Switch,
+                default: Preset::Is("false"),
+                project: ProjectMay::Nothing,
+            },
             limit("mail.max_wakes", "32", 0, 100_000),
             Setting {
                 key: "mail.notify",

@@ -1,13 +1,14 @@
-//! The agents of the session as front ends list them, reported again after every change.
+//! The agents of the session as front ends list them, and what they ask, reported again after every
+//! change.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, SessionId};
-use ikigai_protocol::{AgentState, AgentSummary, Runner, TokenCount};
-use ikigai_store::{Agent, Changes, Process, State, Store, StoreError};
+use ikigai_conversation::{AgentId, Message, MessageId, SessionId};
+use ikigai_protocol::{AgentState, AgentSummary, ApprovalRequest, Runner, TokenCount};
+use ikigai_store::{Agent, AskedQuestion, Changes, Process, Respondent, State, Store, StoreError};
 use tokio::time::{Instant, sleep};
 
 use crate::commands::token_count;
@@ -27,10 +28,10 @@ impl OpenSession {
 }
 
 impl AgentSlot {
-    /// Reports the living agents, and again after every change, until dropped.
-    pub async fn watch_agents(&self, report: impl Fn(Vec<AgentSummary>)) -> Infallible {
+    /// Reports the session, and again after every change, until dropped.
+    pub async fn watch(&self, report: impl Fn(SessionState)) -> Infallible {
         let mut list = AgentList::new(self);
-        let mut reported = Vec::new();
+        let mut reported = None;
         let mut changes = None;
         loop {
             // Subscribe before reading, so that no change in between is missed.
@@ -38,11 +39,43 @@ impl AgentSlot {
                 changes = list.store.changes(list.session).ok();
             }
             // The agents report a database that is unavailable.
-            if let Ok(agents) = list.summaries().await
-                && agents != reported
+            if let Ok(state) = list.state().await
+                && reported.as_ref() != Some(&state)
             {
-                reported.clone_from(&agents);
-                report(agents);
+                reported = Some(state.clone());
+                report(state);
+            }
+            let waited = match &mut changes {
+                Some(changes) => changes.wait(Changes::SWEEP).await,
+                None => Err(StoreError::Closed),
+            };
+            if waited.is_err() {
+                changes = None;
+                sleep(Changes::SWEEP).await;
+            }
+            sleep(BETWEEN).await;
+        }
+    }
+
+    /// Reports what an agent of any process logs after `after`, until dropped.
+    pub async fn follow(
+        &self,
+        agent: AgentId,
+        mut after: Option<MessageId>,
+        report: impl Fn(Vec<Message>),
+    ) -> Infallible {
+        let (store, session) = (self.store(), self.session());
+        let mut changes = None;
+        loop {
+            // Subscribe before reading, so that no message in between is missed.
+            if changes.is_none() {
+                changes = store.changes(session).ok();
+            }
+            if let Ok(messages) = store.own_log(session, agent.clone(), after).await
+                && let Some(last) = messages.last()
+            {
+                after = Some(last.id);
+                report(messages);
             }
             let waited = match &mut changes {
                 Some(changes) => changes.wait(Changes::SWEEP).await,
@@ -60,6 +93,18 @@ impl AgentSlot {
     pub async fn agent_elsewhere(&self) -> Option<AgentId> {
         self.store().agent_elsewhere(self.session(), Process::current()).await.ok().flatten()
     }
+}
+
+/// What front ends show of a session besides the conversations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionState {
+    /// The living agents, parents before children.
+    pub agents: Vec<AgentSummary>,
+    /// The open approval requests of agents that other processes run and that this process may
+    /// answer, the oldest first. Those of its own agents are events.
+    pub questions: Vec<(AgentId, ApprovalRequest)>,
+    /// How much unread mail the user has.
+    pub unread: u32,
 }
 
 struct AgentList {
@@ -94,6 +139,27 @@ impl AgentList {
         Ok(summaries)
     }
 
+    async fn state(&mut self) -> Result<SessionState, StoreError> {
+        let agents = self.summaries().await?;
+        let questions = self.questions_elsewhere().await?;
+        let unread = self.store.unread_of_user(self.session).await?;
+        Ok(SessionState { agents, questions, unread })
+    }
+
+    async fn questions_elsewhere(&self) -> Result<Vec<(AgentId, ApprovalRequest)>, StoreError> {
+        let here = Respondent::current();
+        let asked = self.store.questions(self.session).await?.into_iter();
+        let elsewhere = asked.filter(|question| question.asker.process != here.process);
+        let open = elsewhere.filter(|question| question.takes_answer_of(&here));
+        let request = |question: AskedQuestion| {
+            let mut request: ApprovalRequest = serde_json::from_str(&question.request).ok()?;
+            // A rule is saved where the agent runs.
+            request.rule = request.rule.filter(|_| question.asker.is_same_user(&here));
+            Some((question.agent, request))
+        };
+        Ok(open.filter_map(request).collect())
+    }
+
     async fn sum_tokens(&mut self) -> Result<(), StoreError> {
         let started = Instant::now();
         if started >= self.next_sum {
@@ -124,6 +190,7 @@ impl AgentList {
             unread: 0,
             tokens: TokenCount::default(),
             runner: Runner::ThisProcess,
+            created_at: None,
         }
     }
 
@@ -137,8 +204,9 @@ impl AgentList {
             State::Dead => return None,
         };
         let tokens = self.tokens.get(&agent.id).copied().unwrap_or_default();
-        let Agent { id, name, unread, task, .. } = agent;
-        Some(AgentSummary { id, name, state, task, unread, tokens, runner })
+        let Agent { id, name, unread, task, created_at, .. } = agent;
+        let created_at = Some(created_at);
+        Some(AgentSummary { id, name, state, task, unread, tokens, runner, created_at })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Carrying out user commands.
 
 mod agents;
+mod answer;
 mod attachments;
 mod background;
 mod context;
@@ -19,9 +20,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use ikigai_agents::{AgentCommand, Answer, BetweenTurns, CompactRequest, Order};
-use ikigai_config::save_rule;
 use ikigai_conversation::{AgentId, Mode};
-use ikigai_protocol::{ApprovalAnswer, Command, CommandError, EffortChoice, Reply, Request};
+use ikigai_protocol::{Command, CommandError, EffortChoice, Reply, Request};
 use ikigai_store::{Direction, StoreError};
 use tokio::sync::oneshot;
 
@@ -109,22 +109,6 @@ impl OpenSession {
     /// Sends an order to an agent and waits for the answer.
     async fn order(&self, agent: AgentId, command: AgentCommand) -> Answer {
         self.send(agent, command).await.await.unwrap_or(Err(CommandError::Closed))
-    }
-
-    /// Answers an approval request. The rule that comes with the answer is saved afterwards: a
-    /// fault of the file must not keep the agent waiting.
-    async fn answer(&self, agent: AgentId, answer: ApprovalAnswer) -> Answer {
-        let rule = answer.save_rule.clone();
-        let reply = self.order(agent, AgentCommand::Answer(answer)).await?;
-        let Some(rule) = rule else { return Ok(reply) };
-        let not_saved = |why: String| {
-            let text = format!("The call was allowed, but its rule could not be saved: {why}");
-            CommandError::Refused(text)
-        };
-        let file = self.environment().settings.user_file();
-        let file = file.ok_or_else(|| not_saved("no folder is known for it".to_owned()))?;
-        save_rule(file, &rule).map_err(|error| not_saved(error.to_string()))?;
-        Ok(Reply::RuleSaved { file: file.to_owned(), rule })
     }
 
     async fn between_turns(&self, agent: AgentId, command: BetweenTurns) -> Answer {

@@ -9,7 +9,7 @@
 //! | [`AgentSlot`] | an agent of a session that this process may run | `open.rs` |
 //! | [`OpenSession`], [`AgentService`] | the session that takes requests; the future that runs its agents | `open.rs` |
 //! | [`OpenSession::execute`] | carries out every command | `commands.rs`, `commands/` |
-//! | [`AgentSlot::watch_agents`] | reports the agents of the session after every change | `agents.rs` |
+//! | [`AgentSlot::watch`] | reports agents and questions of the session after every change | `agents.rs` |
 //! | [`permissions()`], [`Roots`] | what agents may touch | `permissions.rs`, `roots.rs`, `lookup.rs`, `secret_names.rs` |
 //! | [`connect`], [`connect_again`] | the configured model | `model.rs`, `model_facts.rs` |
 //! | [`try_key`] | whether a provider accepts a key | `credentials.rs` |
@@ -75,6 +75,7 @@ mod secret_locations;
 mod secret_names;
 mod temporary;
 
+pub use agents::SessionState;
 pub use clock::now;
 pub use commands::{
     PendingAnswer, mail_reply, relative_path, session_summary, tool_summary, undo_report,

@@ -293,6 +293,7 @@ impl AgentSlot {
             free_agents: self.options.free_agents,
             commands_at_end: self.options.commands_at_end,
             agents: settings::agent_limits(settings),
+            answers_from: settings::answers_from(settings),
         }
     }
 }

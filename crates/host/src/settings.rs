@@ -6,7 +6,7 @@ use anyhow::Error;
 use ikigai_agents::{CostLimits, Notify, catalogue};
 use ikigai_config::{KnownTools, ProjectFile, RuleEntry, Settings};
 use ikigai_conversation::{EffectKind, Effort};
-use ikigai_store::{AgentLimits, Budget, Step, database_files};
+use ikigai_store::{AgentLimits, AnswersFrom, Budget, Step, database_files};
 use ikigai_tools::{
     CORE, Decision, Dispatcher, Mode, OutputSize, Owners, Rule, Tool, path_pattern, project_folders,
 };
@@ -97,6 +97,14 @@ pub fn cost_limits(settings: &Settings) -> CostLimits {
 /// The limits on the agents of a session.
 pub fn agent_limits(settings: &Settings) -> AgentLimits {
     AgentLimits { agents: settings.number("max_agents"), depth: settings.number("max_depth") }
+}
+
+/// Who may answer approval requests.
+pub fn answers_from(settings: &Settings) -> AnswersFrom {
+    match settings.is_on("questions.remote") {
+        true => AnswersFrom::Everywhere,
+        false => AnswersFrom::SameUser,
+    }
 }
 
 /// When agents are notified about mail.

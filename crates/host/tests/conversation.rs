@@ -70,10 +70,12 @@ async fn a_call_that_needs_approval_waits_for_the_answer_and_takes_one() {
     let home = Home::new(ModelServer::start(script));
     let mut session = home.open().await;
     assert_eq!(session.execute("0/", say("write")).await, Ok(Reply::Done));
-    let call = session.wait_for(question).await.call.tool_call_id;
+    let request = session.wait_for(question).await;
+    let (call, hash) = (request.call.tool_call_id, request.hash);
     let file = home.project().join("AGENTS.md");
     assert!(!file.exists());
-    let answer = ApprovalAnswer { call, decision: Decision::Once, reason: None, save_rule: None };
+    let (decision, reason, save_rule) = (Decision::Once, None, None);
+    let answer = ApprovalAnswer { call, hash, decision, reason, save_rule };
     let answered = session.execute("0/", Command::Answer(answer.clone())).await;
     assert_eq!(answered, Ok(Reply::Done));
     assert_eq!(session.turn_end("0/").await.text, "done");

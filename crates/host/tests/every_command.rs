@@ -118,6 +118,7 @@ fn after(command: Option<&Command>) -> Option<Command> {
     let Some(command) = command else { return Some(say("more")) };
     let answer = ApprovalAnswer {
         call: ToolCallId::new("another"),
+        hash: "another".to_owned(),
         decision: Decision::No,
         reason: None,
         save_rule: None,

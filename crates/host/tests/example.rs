@@ -70,9 +70,13 @@ async fn a_front_end_of_json_lines_talks_approves_switches_mails_and_undoes() {
     let asked = printed.wait_for(|line| line["event"] == "approval_requested").await;
     assert_eq!(asked["data"]["call"]["name"], "file_write");
     let call = &asked["data"]["call"]["tool_call_id"];
-    send(json!({"agent": "0/", "command": "answer", "call": call, "decision": "once"}))
-        .await
-        .unwrap();
+    // An answer counts for the request with this hash only.
+    let hash = &asked["data"]["hash"];
+    send(json!({
+        "agent": "0/", "command": "answer", "call": call, "hash": hash, "decision": "once",
+    }))
+    .await
+    .unwrap();
     assert_eq!(printed.answer(2).await, json!({"reply": "done"}));
     printed.answered_turn("0/", "written").await;
     let file = home.project().join("AGENTS.md");

@@ -113,6 +113,8 @@ async fn talk_to(
     let session = Arc::new(session);
     let stop = CancellationToken::new();
     let user = User { session: Arc::clone(&session), lines: Arc::clone(&lines) };
+    let watched = session.slot().clone();
+    let watching = watched.watch(|state| lock(&lines).set_questions_elsewhere(&state.questions));
     let mut serving = std::pin::pin!(service.run(stop.clone()));
     let heard = tokio::select! {
         end = &mut serving => {
@@ -123,6 +125,7 @@ async fn talk_to(
             });
         }
         heard = user.listen(keyboard) => heard,
+        never = watching => match never {},
     };
     // Running turns are interrupted, and the interrupts are shown. A second Ctrl-C exits
     // immediately.

@@ -10,13 +10,15 @@ mod setting;
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use ikigai_agents::Model;
 use ikigai_conversation::SessionId;
 use ikigai_host::{
     AgentChoice, AgentSlot, Environment, HOW_TO_CONNECT, OpenSession, ServiceEnd, SessionOptions,
+    SessionState, now,
 };
-use ikigai_protocol::{AgentSummary, Event, EventSink, render_tokens};
+use ikigai_protocol::{AgentSummary, Event, EventSink, TokenCount};
 use ikigai_tui::{
     Effect, ExitSummary, Feed, Member, Mouse, Options, Setup, Update, Updates, feed, wrap_prose,
 };
@@ -211,14 +213,22 @@ impl Talk<'_> {
         let (agent, model) = (slot.agent(), &status.model);
         let greeting = greeting(slot.environment(), purpose, model, agent, beside.as_ref());
         let session = Arc::new(session);
-        let mut handler =
-            RequestHandler { session: Arc::clone(&session), feed, history, greeting, status };
-        let stop = CancellationToken::new();
-        let report = |agents: Vec<AgentSummary>| {
-            feed.send(Update::Branch(branch(&slot.environment().directory)));
-            feed.send(Update::Team(agents.into_iter().map(member).collect()));
+        let mut handler = RequestHandler {
+            session: Arc::clone(&session),
+            feed,
+            history,
+            greeting,
+            status,
+            following: None,
         };
-        let watching = slot.watch_agents(report);
+        let stop = CancellationToken::new();
+        let report = |state: SessionState| {
+            feed.send(Update::Branch(branch(&slot.environment().directory)));
+            feed.send(Update::Team(state.agents.into_iter().map(member).collect()));
+            feed.send(Update::Questions(state.questions));
+            feed.send(Update::Unread(state.unread));
+        };
+        let watching = slot.watch(report);
         let mut serving = std::pin::pin!(service.run(stop.clone()));
         let heard = tokio::select! {
             end = &mut serving => return match end? {
@@ -278,8 +288,19 @@ async fn open_other(
 
 /// Converts an agent for the screen's list.
 fn member(agent: AgentSummary) -> Member {
-    let AgentSummary { id, name, state, task, unread, tokens, runner } = agent;
-    Member { id, name, state, task, unread, cost: render_tokens(tokens), runner }
+    let AgentSummary { id, name, state, task, unread, tokens, runner, created_at } = agent;
+    let age = created_at.map(|at| now().as_millis().saturating_sub(at.as_millis()));
+    let age = age.and_then(|age| u64::try_from(age).ok()).map(Duration::from_millis);
+    Member { id, name, state, task, unread, cost: used(tokens), runner, age }
+}
+
+/// What an agent has used, in thousands of tokens.
+fn used(tokens: TokenCount) -> Option<String> {
+    match tokens.input.saturating_add(tokens.output) {
+        0 => None,
+        all @ 1..1_000 => Some(format!("{all} tok")),
+        all => Some(format!("{}k tok", all / 1_000)),
+    }
 }
 
 /// Sends agents' events to the screen and, on a tour, to the guide.

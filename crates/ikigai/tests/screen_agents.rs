@@ -17,19 +17,19 @@ fn the_separator_and_alt_arrows_lead_through_the_family() {
     screen.wait_until_idle();
     screen.asks("/fork", "Forked agent 0/0/. Talk to it with /agent 0/0/");
     screen.asks("/fork", "Forked agent 0/1/");
-    screen.wait_for("── ↑- ←- [0/] →- ↓0/1/ ──");
+    screen.wait_for("✓ 0/1/");
     screen.types(ALT_DOWN);
-    screen.wait_for("── ↑0/ ←0/0/ [0/1/] →- ↓- ──");
+    screen.wait_for("── 0/1/ ──");
     screen.types(ALT_LEFT);
-    screen.wait_for("── ↑0/ ←- [0/0/] →0/1/ ↓- ──");
+    screen.wait_for("── 0/0/ ──");
     screen.types(ALT_RIGHT);
-    screen.wait_for("[0/1/]");
+    screen.wait_for("── 0/1/ ──");
     screen.types(ALT_UP);
-    screen.wait_for("[0/]");
+    screen.wait_for("── 0/ ──");
     // Ctrl does the same while the input is empty.
     screen.types("\x1b[1;5B");
-    screen.wait_for("[0/1/]");
-    screen.asks("/agent 0", "── ↑- ←- [0/]");
+    screen.wait_for("── 0/1/ ──");
+    screen.asks("/agent 0", "── 0/ ──");
     screen.asks("/agent 7", "Agent 7 not found. /agents lists all");
 }
 
@@ -48,7 +48,7 @@ fn switching_in_the_middle_of_streams_never_mixes_them() {
         .start();
     let mut screen = Screen::alone(&server);
     screen.asks("go", "● father");
-    screen.wait_for("↓0/0/");
+    screen.wait_for("0/0/");
     for _ in 0..3 {
         screen.types(ALT_DOWN);
         screen.wait_for("● child");
@@ -81,18 +81,18 @@ fn the_team_is_a_list_that_leads_to_its_agents() {
     screen.asks("go", "● Begun.");
     screen.wait_until_idle();
     screen.types("\x14");
-    screen.wait_for("Team: a digit or Enter goes there, Esc closes");
-    screen.wait_for("2 0/0/ counter waiting");
-    assert!(screen.text().contains(": count the files"));
+    screen.wait_for("enter opens · p peeks · m mails · k kills · a answers · esc closes");
+    screen.wait_for("0/0/ counter waiting");
+    assert!(screen.text().contains("count the files"));
     screen.types(ESCAPE);
-    screen.wait_until_gone("Team:");
+    screen.wait_until_gone("enter opens");
     screen.types("\x14");
-    screen.wait_for("Team:");
+    screen.wait_for("enter opens");
     screen.types("2");
-    screen.wait_for("[0/0/]");
+    screen.wait_for("── counter 0/0/ ──");
     screen.wait_for("● one");
     screen.asks("/kill", "Killed: 0/0/");
-    screen.wait_for("── ↑- ←- [0/] →- ↓- ──");
+    screen.wait_until_gone("counter 0/0/ ──");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn an_agent_in_the_background_that_asks_is_marked_and_rings() {
     let mut screen = Screen::alone(&server);
     // The terminal says that it lost the focus.
     screen.types("\x1b[O");
-    screen.asks("go", "[0/0/ asks]");
+    screen.asks("go", "? 0/0/ needs you");
     assert!(screen.terminal().callbacks().bells > 0);
     screen.types(ALT_DOWN);
     screen.wait_for("Agent 0/0/ wants to run a command");
@@ -118,7 +118,7 @@ fn an_agent_in_the_background_that_asks_is_marked_and_rings() {
     screen.wait_for("│   echo out ");
     screen.answers("y");
     screen.wait_for("● Did it.");
-    assert!(!screen.text().contains("asks]"));
+    assert!(!screen.text().contains("needs you"));
 }
 
 #[test]
@@ -189,15 +189,19 @@ fn two_terminals_in_one_folder_are_two_agents_that_mail_each_other() {
     first.wait_until_idle();
     let mut second = Screen::open(&workspace, &server);
     second.wait_for("· agent 1/");
-    second.wait_for("── ↑- ←0/ [1/] →- ↓- ──");
+    second.wait_for("── 1/ ──");
     second.asks("hello", "● Hello.");
     second.wait_until_idle();
-    second
-        .asks("/agent 0/", "Agent 0/ is run by another terminal. Write to it: /mail send 0/ TEXT");
+    second.asks("/agent 0/", "── 0/ (read only) ──");
+    second.wait_for("● Hi.");
+    second.asks("hey", "Agent 0/ is run by another terminal. Write to it: /mail send 0/ TEXT");
+    // What was not sent stays in the input.
+    second.types("\x15");
     second.asks("/mail send 0/ the tests pass", "Mail sent to agent 0/");
     first.wait_for(" → 0/   the tests pass");
     first.wait_for("● Thank you, 1/.");
-    first.wait_for("→1/");
+    first.wait_for("✓ 1/");
+    second.wait_for("● Thank you, 1/.");
     second.leave();
     first.leave();
 }
@@ -214,13 +218,45 @@ fn terminals_are_agents_of_one_session_before_a_line_is_typed() {
     second.wait_for("· agent 1/");
     second.wait_for("Also open in another terminal");
     first.asks("hello", "● Hi.");
-    second.wait_for("── ↑- ←0/ [1/] →- ↓- ──");
+    second.wait_for("── 1/ ──");
     second.asks("hello", "● Hello.");
     second.asks("/mail send 0/ the tests pass", "Mail sent to agent 0/");
     first.wait_for("● Thank you, 1/.");
     assert!(second.leave().shown.contains("ikigai -c --agent 1/"));
     first.leave();
     assert_eq!(workspace.json(["sessions", "--json"]).as_array().unwrap().len(), 1);
+}
+
+/// Regression: only the terminal of the agent could answer, and the others did not show that it
+/// waits.
+#[test]
+fn a_question_can_be_answered_in_every_terminal_and_the_first_answer_wins() {
+    let leave =
+        |id, command| Reply::call(id, "bash", json!({"command": command, "sandbox": false}));
+    let server = AgentScripts::new()
+        .role("0/", [leave("c1", "echo one"), leave("c2", "echo two"), Reply::text("Both ran.")])
+        .role("1/", [Reply::text("Hello.")])
+        .start();
+    let workspace = Workspace::new();
+    let mut first = Screen::open(&workspace, &server);
+    let mut second = Screen::open(&workspace, &server);
+    second.asks("hello", "● Hello.");
+    first.asks("go", "Agent 0/ wants to run a command");
+    second.wait_for("? 0/ needs you");
+    second.types("\x18");
+    second.wait_for("Agent 0/ wants to run a command");
+    second.wait_for("│   echo one ");
+    second.answers("y");
+    for screen in [&first, &second] {
+        screen.wait_for("│   echo two ");
+    }
+    first.answers("y");
+    first.wait_for("● Both ran.");
+    second.wait_until_gone("wants to run a command");
+    second.wait_for("● Both ran.");
+    assert_eq!(workspace.number("SELECT count(*) FROM questions WHERE answer IS NOT NULL"), 1);
+    second.leave();
+    first.leave();
 }
 
 #[test]
@@ -243,7 +279,7 @@ fn an_agent_that_is_gone_offers_another_one() {
     second.asks("/kill 0/", "Killed: 0/");
     first.wait_for("Enter starts a new agent of the session, Ctrl+D leaves");
     first.types("\r");
-    first.wait_for("[2/]");
+    first.wait_for("── 2/ ──");
     // What was chosen still holds.
     first.asks("/mode", "Mode read\n");
     first.asks("again", "● Newer still.");

@@ -27,7 +27,7 @@ fn what_is_said_called_and_answered_stands_behind_its_sign() {
         "● I look.",
         "● Search  \"TODO\" in *.rs   1 match",
         "● There is one.",
-        "── ↑- ←- [0/] →- ↓- ────────────────────────────────────────────────────────────",
+        "────────────────────────────────────────────────────────────────────────────────",
         "❯ Type a message, / for commands, @ for files, ? for keys",
     ];
     assert_eq!(shown[..shown.len() - 1], expected);

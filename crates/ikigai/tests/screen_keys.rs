@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::support::Workspace;
 use crate::support::screen::{
-    CONTROL_END, CONTROL_HOME, DOWN, ESCAPE, PAGE_UP, Screen, UP, command,
+    CONTROL_END, CONTROL_HOME, DOWN, ESCAPE, PAGE_UP, Screen, UP, command, is_separator,
 };
 use crate::support::story::{bash, contents};
 
@@ -16,9 +16,12 @@ fn input(screen: &Screen) -> Vec<String> {
     let shown = screen.text();
     let rows: Vec<&str> = shown.lines().collect();
     // There is none while somebody else has the terminal.
-    let separator = rows.iter().rposition(|row| row.starts_with("── ↑"));
+    let separator = rows.iter().rposition(|row| is_separator(row));
     let Some(separator) = separator else { return Vec::new() };
-    rows[separator + 1..rows.len() - 1].iter().map(|row| (*row).to_owned()).collect()
+    // The status line is below it, and with several agents the team row.
+    let below = &rows[separator + 1..];
+    let status = below.iter().rposition(|row| row.contains("work")).unwrap_or(below.len() - 1);
+    below[..status].iter().map(|row| (*row).to_owned()).collect()
 }
 
 /// The input without text.
@@ -338,7 +341,7 @@ fn an_agent_that_is_killed_while_the_editor_is_open_brings_the_screen_back() {
     screen.wait_for("Enter starts a new agent");
     wait_for_input(&screen, &["❯ begun"]);
     screen.types("\r");
-    screen.wait_for("[2/]");
+    screen.wait_for("── 2/ ──");
 }
 
 #[test]

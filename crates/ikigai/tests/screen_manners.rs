@@ -205,7 +205,7 @@ fn a_resize_in_the_middle_of_a_stream_is_followed() {
         let rows = usize::from(height);
         screen.wait_until("the new size", |shown| {
             let last = shown.lines().nth(rows - 1).unwrap_or_default();
-            last.contains("work") && shown.contains("[0/]")
+            last.contains("work") && shown.contains("────────")
         });
     }
     gate.open();

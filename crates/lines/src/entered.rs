@@ -99,8 +99,9 @@ impl LineMode {
             self.prompt();
             return Entered::Nothing;
         };
-        let Some((agent, call)) = self.take_question() else { return Entered::Nothing };
-        let answer = ApprovalAnswer { call, decision, reason, save_rule: None };
+        let Some((agent, request)) = self.take_question() else { return Entered::Nothing };
+        let (call, hash) = (request.call.tool_call_id, request.hash);
+        let answer = ApprovalAnswer { call, hash, decision, reason, save_rule: None };
         Entered::Send(Request { agent, command: Command::Answer(answer) })
     }
 

@@ -52,6 +52,8 @@ pub struct LineMode {
     /// The calls that wait for approval, the oldest first. Only the oldest is shown, so that an
     /// answer always refers to what the user sees.
     pub(crate) questions: VecDeque<(AgentId, ApprovalRequest)>,
+    /// Those of agents that other processes run, as last reported.
+    pub(crate) elsewhere: Vec<(AgentId, ApprovalRequest)>,
     /// There is a conversation to continue.
     pub(crate) has_spoken: bool,
     /// Ctrl-C was pressed once with nothing to interrupt.
@@ -103,6 +105,7 @@ impl LineMode {
             own: agent,
             agents: BTreeMap::new(),
             questions: VecDeque::new(),
+            elsewhere: Vec::new(),
             has_spoken: false,
             is_leaving: false,
         }

@@ -6,7 +6,7 @@ use ikigai_protocol::{ApprovalRequest, RULE_LOCATION};
 
 /// Renders an approval request line by line. The lines are not yet safe for a terminal.
 pub(crate) fn render_question(agent: &AgentId, asking: &ApprovalRequest) -> Vec<String> {
-    let ApprovalRequest { call, preview, why, rule, cause } = asking;
+    let ApprovalRequest { call, preview, why, rule, cause, hash: _ } = asking;
     let mut lines = vec![on_one_line(&format!("? agent {agent} asks for {}: {why}", call.name))];
     lines.extend(render_preview(preview).lines().map(indented));
     if !cause.is_empty() {
@@ -87,7 +87,8 @@ mod tests {
         let preview = Preview::Command { command: command.to_owned() };
         let (why, cause) = (why.to_owned(), "a\tb".to_owned());
         let rule = Some("[[rules]]\ntool = \"bash\"".to_owned());
-        let asking = ApprovalRequest { call: call(), preview, why, rule, cause };
+        let hash = String::new();
+        let asking = ApprovalRequest { call: call(), preview, why, rule, cause, hash };
         render_question(&AgentId::top_level(0), &asking)
     }
 

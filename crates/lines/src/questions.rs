@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ikigai_conversation::{AgentId, ToolCallId};
+use ikigai_conversation::AgentId;
 use ikigai_protocol::{ApprovalRequest, safe};
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -16,10 +16,10 @@ impl LineMode {
     }
 
     /// Takes the call that the user has just answered, and shows the next one.
-    pub(crate) fn take_question(&mut self) -> Option<(AgentId, ToolCallId)> {
-        let (agent, request) = self.questions.pop_front()?;
+    pub(crate) fn take_question(&mut self) -> Option<(AgentId, ApprovalRequest)> {
+        let taken = self.questions.pop_front()?;
         self.show_question();
-        Some((agent, request.call.tool_call_id))
+        Some(taken)
     }
 
     pub(crate) fn add_question(&mut self, agent: &AgentId, request: &ApprovalRequest) {
@@ -33,6 +33,19 @@ impl LineMode {
             waiting => {
                 self.dim(&format!("(agent {agent} asks, too; {} more to answer)", waiting - 1));
             }
+        }
+    }
+
+    /// Shows the approval requests of agents that other processes run, and drops those that are
+    /// settled.
+    pub fn set_questions_elsewhere(&mut self, open: &[(AgentId, ApprovalRequest)]) {
+        let known = std::mem::replace(&mut self.elsewhere, open.to_vec());
+        self.drop_questions(|agent, request| {
+            let is = |(by, other): &(AgentId, ApprovalRequest)| by == agent && other == request;
+            known.iter().any(is) && !open.iter().any(is)
+        });
+        for (agent, request) in open.iter().filter(|question| !known.contains(question)) {
+            self.add_question(agent, request);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The agents of a session as a front end lists them.
 
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, Time};
 use serde::Serialize;
 
 use crate::reply::TokenCount;
@@ -22,6 +22,8 @@ pub struct AgentSummary {
     pub tokens: TokenCount,
     /// Which process runs it.
     pub runner: Runner,
+    /// When it was made, if it is in the database.
+    pub created_at: Option<Time>,
 }
 
 /// What an agent is doing.

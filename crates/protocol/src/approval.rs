@@ -8,7 +8,7 @@ pub const RULE_LOCATION: &str =
     "in your own configuration before other rules ('ikigai config' names the file)";
 
 /// A call that needs approval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
     /// The call; it is committed and has not run.
     pub call: ToolCall,
@@ -20,6 +20,8 @@ pub struct ApprovalRequest {
     pub rule: Option<String>,
     /// The first line of the latest message to the agent.
     pub cause: String,
+    /// The hash of all this.
+    pub hash: String,
 }
 
 /// The user's answer to an [`ApprovalRequest`].
@@ -27,6 +29,8 @@ pub struct ApprovalRequest {
 pub struct ApprovalAnswer {
     /// The call.
     pub call: ToolCallId,
+    /// The hash of the request. An answer counts for nothing but what the user has seen.
+    pub hash: String,
     /// The decision.
     pub decision: Decision,
     /// For a refusal: the reason given to the model.

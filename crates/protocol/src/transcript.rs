@@ -470,6 +470,7 @@ mod tests {
                     why: String::new(),
                     rule: None,
                     cause: String::new(),
+                    hash: String::new(),
                 }));
             }
             events.push(EventKind::Message(message.clone()));

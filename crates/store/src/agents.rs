@@ -1,6 +1,6 @@
 //! The registry of agents.
 
-use ikigai_conversation::{AgentId, SessionId};
+use ikigai_conversation::{AgentId, SessionId, Time};
 
 use crate::error::StoreError;
 use crate::openings::UNUSED;
@@ -72,6 +72,8 @@ pub struct Agent {
     pub model: Option<String>,
     /// The first line of its latest task.
     pub task: String,
+    /// When it was made.
+    pub created_at: Time,
 }
 
 /// How many agents a session may have.
@@ -238,7 +240,7 @@ pub(crate) fn living(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreE
 
 fn all(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
     let sql = format!(
-        "SELECT id, name, state, notification_pending, model, task, unread
+        "SELECT id, name, state, notification_pending, model, task, unread, created_at
         FROM agents a WHERE session = ?1 AND state <> '{}' AND NOT ({UNUSED})",
         State::USER
     );
@@ -251,6 +253,7 @@ fn all(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
             model: row.get(4)?,
             task: row.get(5)?,
             unread: row.get(6)?,
+            created_at: row.get(7)?,
         })
     })?;
     agents.sort_by(|a, b| a.id.cmp(&b.id));

@@ -246,7 +246,7 @@ fn end_of_lease(unit: &Unit<'_>) -> i64 {
     unit.now().as_millis() + i64::try_from(Lease::DURATION.as_millis()).unwrap_or(0)
 }
 
-fn encode(process: &Process) -> Result<String, StoreError> {
+pub(crate) fn encode(process: &Process) -> Result<String, StoreError> {
     serde_json::to_string(process).map_err(StoreError::internal)
 }
 

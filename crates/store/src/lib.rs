@@ -8,7 +8,8 @@
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by
 //! subject: `sessions.rs`, `roots.rs`, `agents.rs`, `openings.rs`, `leases.rs`, `log.rs`, `queue.rs`,
-//! `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`, `commands.rs`, `spending.rs`, `files.rs`, `undos.rs`, `needed.rs`
+//! `calls.rs`, `questions.rs`, `waking.rs`, `work.rs`, `causes.rs`, `commands.rs`, `spending.rs`, `files.rs`, `undos.rs`,
+//! `needed.rs`
 //! with `obligations.rs` (what is left of a conversation after a summary), `copies.rs` with
 //! `tables.rs`; and
 //! `steps.rs` with its steps: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`, `reports.rs`.
@@ -45,6 +46,7 @@ mod mailbox;
 mod needed;
 mod obligations;
 mod openings;
+mod questions;
 mod queue;
 mod reports;
 mod roots;
@@ -88,6 +90,9 @@ pub use obligations::Obligations;
 pub use openings::{ClaimedAgent, Opening};
 pub use postgres::Locks;
 pub use process::Process;
+pub use questions::{
+    AnswerOutcome, AnswersFrom, AskedQuestion, NewQuestion, QuestionId, Respondent,
+};
 pub use refusal::Refusal;
 pub use roots::RootFolder;
 pub use sessions::{Budget, Location, Session};

@@ -1,6 +1,6 @@
 //! Mail: the steps that read or change a mailbox, with their marks.
 
-use ikigai_conversation::{AgentId, Correspondent, MailId, Time};
+use ikigai_conversation::{AgentId, Correspondent, MailId, SessionId, Time};
 
 use crate::agents::{AgentRow, State, find_agent};
 use crate::causes;
@@ -9,6 +9,7 @@ use crate::reports;
 use crate::sessions;
 use crate::sql::params;
 use crate::steps::{Actor, MailAddress, Mark, Outcome, PerformedStep, resolve};
+use crate::store::Store;
 use crate::unit::Unit;
 
 /// The maximum number of unread messages in a mailbox, so that an agent that never reads stops
@@ -122,6 +123,14 @@ impl Mailbox {
             VALUES (?1, ?2, ?3, '', '', ?4) RETURNING key";
         let now = unit.now().as_millis();
         unit.insert(sql, params![self.session, Correspondent::USER, State::USER, now])
+    }
+}
+
+impl Store {
+    /// How much unread mail the user has.
+    pub async fn unread_of_user(&self, session: SessionId) -> Result<u32, StoreError> {
+        self.read(move |unit| Ok(Mailbox::of_user(unit, sessions::key_of(unit, &session)?)?.unread))
+            .await
     }
 }
 

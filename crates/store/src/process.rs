@@ -46,10 +46,15 @@ impl Process {
         }
     }
 
+    /// Whether both run on one machine. Clones of a machine may share its id, but not its name.
+    pub(crate) fn is_same_machine(&self, other: &Process) -> bool {
+        self.machine == other.machine && self.host == other.host
+    }
+
     /// Whether this process can tell if `other` is alive.
     pub(crate) fn can_see(&self, other: &Process) -> bool {
-        let is_same_machine = self.machine == other.machine && self.host == other.host;
-        is_same_machine && (self.boot != other.boot || self.namespace == other.namespace)
+        self.is_same_machine(other)
+            && (self.boot != other.boot || self.namespace == other.namespace)
     }
 
     /// Whether this process can tell that `other` is gone. It knows nothing about processes of

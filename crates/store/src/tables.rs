@@ -68,8 +68,11 @@ impl Owner {
 }
 
 /// Tables whose rows only matter while processes run: deleted with a session, and not copied.
-pub(crate) const TRANSIENT: &[(&str, Owner)] =
-    &[("waits", Owner::Agent("waiter")), ("leases", Owner::Agent("agent"))];
+pub(crate) const TRANSIENT: &[(&str, Owner)] = &[
+    ("waits", Owner::Agent("waiter")),
+    ("leases", Owner::Agent("agent")),
+    ("questions", Owner::Agent("agent")),
+];
 
 /// In an order in which each row comes after the rows that it refers to.
 pub(crate) const TABLES: &[Table] = &[

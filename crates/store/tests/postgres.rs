@@ -20,6 +20,8 @@ mod mail;
 mod openings;
 #[path = "suite/order.rs"]
 mod order;
+#[path = "suite/questions.rs"]
+mod questions;
 #[path = "suite/rewinds.rs"]
 mod rewinds;
 #[path = "suite/roots.rs"]

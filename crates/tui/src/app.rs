@@ -7,14 +7,13 @@ mod commands;
 mod completing;
 mod picking;
 mod sessions;
+mod visits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, CommandId};
-use ikigai_protocol::{
-    AgentState, BlockContent, Command, CommandError, Event, EventKind, Request, Runner,
-};
+use ikigai_protocol::{AgentState, BlockContent, Command, Event, EventKind, Request};
 use ratatui_core::layout::Size;
 
 use crate::activity::SPINNER_INTERVAL;
@@ -48,6 +47,12 @@ pub struct App {
     pub(crate) view: AgentId,
     pub(crate) panes: BTreeMap<AgentId, Pane>,
     pub(crate) team: Team,
+    /// When the list of agents was last updated.
+    pub(crate) team_since: Duration,
+    /// How much unread mail the user has.
+    pub(crate) unread: u32,
+    /// The agent in view if another process runs it, or none: it can only be read.
+    pub(crate) followed: Option<AgentId>,
     pub(crate) status: Status,
     /// The background commands of all agents that run.
     pub(crate) commands: BTreeSet<CommandId>,
@@ -137,6 +142,9 @@ impl App {
             view: setup.view.clone(),
             panes: BTreeMap::new(),
             team: Team::default(),
+            team_since: Duration::ZERO,
+            unread: 0,
+            followed: None,
             status: setup.status,
             commands: BTreeSet::new(),
             history: History::default(),
@@ -166,7 +174,13 @@ impl App {
                 log.iter().for_each(|message| self.note_title(message));
                 self.pane(&agent).recall(&log);
             }
-            Update::Team(members) => self.set_team(Team::new(members)),
+            Update::Team(members) => {
+                self.team_since = now;
+                self.set_team(Team::new(members));
+            }
+            Update::Questions(open) => self.set_questions(open, now),
+            Update::Unread(unread) => self.unread = unread,
+            Update::Followed { agent, messages } => self.pane(&agent).follow(&messages),
             Update::Status(status) => {
                 let branch = std::mem::take(&mut self.status.branch);
                 self.status = Status { branch, ..status };
@@ -211,7 +225,9 @@ impl App {
     /// How often the screen changes without input, if it does.
     pub(crate) fn animation(&self) -> Option<Duration> {
         let pane = self.panes.get(&self.view);
-        pane.is_some_and(Pane::is_busy).then_some(SPINNER_INTERVAL)
+        // A dialog shows when it takes keys: a moment after the last one was typed.
+        let changes = pane.is_some_and(Pane::is_busy) || self.is_question_shown();
+        changes.then_some(SPINNER_INTERVAL)
     }
 
     /// The summary for the normal screen.
@@ -275,6 +291,16 @@ impl App {
         self.history.reset();
         self.team.ensure(&agent);
         self.view = agent.clone();
+        if self.followed.take().is_some() {
+            self.emit(Effect::Unfollow);
+        }
+        if !self.is_run_here(&agent) {
+            // What was logged since it was last in view is loaded with the rest.
+            self.pane(&agent).forget();
+            self.pane(&agent).is_recalled = true;
+            self.followed = Some(agent.clone());
+            return self.emit(Effect::Follow(agent));
+        }
         let pane = self.pane(&agent);
         if !pane.is_recalled {
             pane.is_recalled = true;
@@ -296,23 +322,6 @@ impl App {
     pub(crate) fn step(&mut self, step: Step) {
         let Some(agent) = self.team.relative(&self.view, step).cloned() else { return };
         self.visit(&agent);
-    }
-
-    /// Shows an agent, if this process runs it.
-    pub(crate) fn visit(&mut self, agent: &AgentId) {
-        match self.team.member(agent).map(|member| member.runner) {
-            Some(Runner::ThisProcess) => self.look_at(agent.clone()),
-            Some(Runner::OtherProcess) => {
-                self.show_visit_error(&CommandError::RunElsewhere(agent.clone()));
-            }
-            Some(Runner::None) => self.show_visit_error(&CommandError::NotRunning(agent.clone())),
-            None => self.refuse(&CommandError::AgentNotFound(agent.to_string()).to_string()),
-        }
-    }
-
-    fn show_visit_error(&mut self, why: &CommandError) {
-        self.popup = Popup::None;
-        self.refuse(&why.to_string());
     }
 
     /// Reloads all conversations from the logs.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use ikigai_conversation::AgentId;
 use ikigai_protocol::AgentState;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
@@ -14,8 +15,11 @@ use crate::draft::DraftRows;
 use crate::pane::Pane;
 use crate::safe::safe_line;
 use crate::separator::Separator;
-use crate::status::StatusFacts;
+use crate::status::{StatusFacts, short};
 use crate::style::{DIM, USER, WARNING, restrict};
+use crate::team::Member;
+use crate::team_list::{Doing, TeamView};
+use crate::team_row::team_row;
 use crate::transcript::Window;
 use crate::update::Status;
 use crate::wrap::fit;
@@ -38,6 +42,7 @@ struct Heights {
     input: usize,
     popup: usize,
     status: usize,
+    team: usize,
 }
 
 impl App {
@@ -48,7 +53,7 @@ impl App {
         let width = usize::from(area.width);
         let heights = self.heights();
         let mut pen = Pen { buffer, row: area.y };
-        let rows = self.top_rows(width, heights.transcript);
+        let rows = self.top_rows(width, heights.transcript, now);
         pen.skip(heights.transcript.saturating_sub(rows.len()));
         pen.rows(rows, heights.transcript);
         pen.rows(self.queued_rows(width), heights.queued);
@@ -63,8 +68,9 @@ impl App {
         pen.rows(rows, heights.input);
         pen.rows(self.popup_rows(width, heights.popup), heights.popup);
         let (used, running) = (self.pane_in_view().tokens, self.commands.len());
-        let facts = StatusFacts { used, running, hint: self.keys() };
+        let facts = StatusFacts { used, running, unread: self.unread, hint: self.keys() };
         pen.rows([status.render(facts, width)], heights.status);
+        pen.rows(team_row(&self.team, &self.view, width), heights.team);
         restrict(pen.buffer, self.colours);
         let (row, column) = cursor?;
         let row = input_top.saturating_add(u16::try_from(row).ok()?);
@@ -108,6 +114,8 @@ impl App {
         let input = self.input_height(width).min(height - status);
         let separator = (height - status - input).min(1);
         let mut left = height - status - input - separator;
+        let team = left.min(usize::from(self.team.members().len() > 1));
+        left -= team;
         let mut give = |wanted: usize| {
             let given = wanted.min(left);
             left -= given;
@@ -120,7 +128,7 @@ impl App {
             rows => give(rows + usize::from(height >= ROOMY)),
         };
         let queued = give(pane.queued.len().min(QUEUED));
-        Heights { transcript: left, queued, activity, separator, input, popup, status }
+        Heights { transcript: left, queued, activity, separator, input, popup, status, team }
     }
 
     fn input_height(&mut self, width: usize) -> usize {
@@ -148,13 +156,14 @@ impl App {
     }
 
     /// The conversation, or the team list over it.
-    fn top_rows(&mut self, width: usize, height: usize) -> Vec<Line<'static>> {
+    fn top_rows(&mut self, width: usize, height: usize, now: Duration) -> Vec<Line<'static>> {
         if let Popup::Keys(table) = &mut self.popup {
             return table.rows(width, height);
         }
         match &self.popup {
             Popup::Team(view) => {
-                view.rows(&self.team, width, height, |agent| self.last_action(agent))
+                let view = view.clone();
+                self.team_rows(&view, width, height, now)
             }
             Popup::Picker(picking) => picking.picker.rows(width, height),
             Popup::None | Popup::Keys(_) | Popup::Search(_) => {
@@ -163,9 +172,40 @@ impl App {
         }
     }
 
-    fn last_action(&self, agent: &ikigai_conversation::AgentId) -> Option<String> {
-        let pane = self.panes.get(agent)?;
-        pane.activity.summary().or_else(|| pane.last_action.clone())
+    /// The team list, and below it the last lines of the agent that is peeked at.
+    fn team_rows(
+        &mut self,
+        view: &TeamView,
+        width: usize,
+        height: usize,
+        now: Duration,
+    ) -> Vec<Line<'static>> {
+        let peeked = view.peeked.as_ref().map_or(0, |_| height / 2);
+        let doing = |agent: &AgentId| self.doing(agent, now);
+        let mut rows = view.rows(&self.team, width, height - peeked, doing);
+        if let Some(agent) = view.peeked.as_ref().filter(|_| peeked > 1) {
+            rows.resize(height - peeked, Line::default());
+            let title = self.team.member(agent).map(Member::title);
+            let separator = Separator { agent: title, mail: None };
+            rows.push(separator.render(width));
+            let window = Window { width, height: peeked - 1 };
+            rows.extend(self.pane(agent).transcript.rows(window));
+        }
+        rows
+    }
+
+    fn doing(&self, agent: &AgentId, now: Duration) -> Doing {
+        let since = now.saturating_sub(self.team_since);
+        let Some(pane) = self.panes.get(agent) else { return Doing { since, ..Doing::default() } };
+        let action = match pane.questions.front() {
+            Some(question) => Some(question.request.call.name.clone()),
+            None => pane.activity.summary().or_else(|| pane.last_action.clone()),
+        };
+        let action = match pane.questions.is_empty() {
+            true => action,
+            false => action.map(|name| format!("needs approval for {name}")),
+        };
+        Doing { action, context: pane.tokens.map(short), since }
     }
 
     fn queued_rows(&mut self, width: usize) -> Vec<Line<'static>> {
@@ -196,11 +236,11 @@ impl App {
             true => format!("{unread} unread, delivered after your next message"),
             false => format!("[mail:{unread}]"),
         });
-        let asking = self.panes.iter().filter(|(agent, pane)| {
-            !pane.questions.is_empty() && (**agent != self.view || !self.is_question_shown())
-        });
-        let asking = asking.map(|(agent, _)| agent).collect();
-        Separator { team: &self.team, view: &self.view, mail, asking }.render(width)
+        let is_alone = self.team.members().len() < 2;
+        let member = self.team.member(&self.view).filter(|_| !is_alone);
+        let read_only = if self.why_read_only().is_some() { " (read only)" } else { "" };
+        let agent = member.map(|member| format!("{}{read_only}", member.title()));
+        Separator { agent, mail }.render(width)
     }
 
     /// The draft and its cursor, or the question that has to be answered first.
@@ -270,7 +310,7 @@ impl App {
         match &self.popup {
             _ if self.leaving => "Ctrl+C once more: leave",
             _ if self.escaping => "Esc once more: earlier messages",
-            Popup::Team(_) => "Enter goes there · Esc closes",
+            Popup::Team(_) => "Esc closes",
             Popup::Keys(_) => "Esc closes",
             Popup::Picker(picking) => picking.keys(),
             Popup::Search(_) => "Ctrl+R next · Enter accepts · Esc closes",
@@ -285,7 +325,7 @@ impl App {
             Popup::None
                 if self.team.members().iter().any(|member| member.state == AgentState::Asking) =>
             {
-                "Ctrl+T: who asks"
+                "Ctrl+X: answer"
             }
             Popup::None if pane.is_some_and(|pane| pane.draft.is_at_paste()) => {
                 "Enter expands the paste"

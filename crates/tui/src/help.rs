@@ -30,6 +30,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Ctrl+O", "unfold all blocks on the screen"),
     ("Alt+Up, Alt+Down", "select a block, if the input is empty; Enter unfolds it"),
     ("Ctrl+T", "show the team"),
+    ("Ctrl+X", "open the oldest approval request of all agents"),
     ("Alt+Left, Alt+Right", "go to the previous, the next agent"),
     ("Ctrl+L, Ctrl+Z", "redraw the screen, suspend"),
     ("?", "show this table, if the input is empty"),

@@ -95,8 +95,9 @@ impl App {
             (KeyCode::Char('c'), CONTROL) => self.press_control_c(was_leaving),
             (KeyCode::Char('d'), CONTROL) if is_empty => self.push(Action::Leave),
             (KeyCode::Char('t'), CONTROL) => {
-                self.popup = Popup::Team(TeamView { chosen: self.view.clone() });
+                self.popup = Popup::Team(TeamView::open(&self.team, &self.view));
             }
+            (KeyCode::Char('x'), CONTROL) => self.open_oldest_question(),
             (KeyCode::Char('r'), CONTROL) => self.search(Search::default()),
             (KeyCode::Char('o'), CONTROL) => {
                 let window = self.window();

@@ -76,6 +76,7 @@ mod separator;
 mod status;
 mod team;
 mod team_list;
+mod team_row;
 mod transcript;
 
 mod diff;

@@ -192,6 +192,32 @@ impl Pane {
         self.transcript.recall(log);
     }
 
+    /// Shows the open approval requests of an agent that another process runs. Returns the tool of a
+    /// new one.
+    pub(crate) fn set_questions(
+        &mut self,
+        open: Vec<ApprovalRequest>,
+        now: Duration,
+    ) -> Option<String> {
+        let mut new = None;
+        self.questions.retain(|question| open.contains(&question.request));
+        for request in open {
+            if !self.questions.iter().any(|question| question.request == request) {
+                new = Some(request.call.name.clone());
+                self.questions.push_back(Question::new(request, now));
+            }
+        }
+        new
+    }
+
+    /// Adds messages of an agent that another process runs.
+    pub(crate) fn follow(&mut self, messages: &[Message]) {
+        for message in messages {
+            self.note_tokens(message);
+            self.transcript.handle(&EventKind::Message(message.clone()));
+        }
+    }
+
     /// Drops the conversation, so that it is loaded again.
     pub(crate) fn forget(&mut self) {
         self.transcript = Transcript::default();
@@ -244,7 +270,7 @@ impl Pane {
 
     fn ask(&mut self, request: ApprovalRequest, now: Duration) -> Consequence {
         let tool = request.call.name.clone();
-        self.questions.push_back(Question::new(request));
+        self.questions.push_back(Question::new(request, now));
         self.activity.set_phase(Phase::Asking, now);
         Consequence::NeedsApproval(tool)
     }

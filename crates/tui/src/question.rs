@@ -3,6 +3,7 @@
 mod dialog;
 
 use std::ops::Range;
+use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Decision};
 use ikigai_protocol::{ApprovalAnswer, ApprovalRequest};
@@ -17,6 +18,8 @@ use dialog::{Foot, Layout};
 pub(crate) struct Question {
     pub(crate) request: ApprovalRequest,
     pub(crate) stage: Stage,
+    /// When it was asked.
+    pub(crate) since: Duration,
     /// The number of the selected choice, from 0.
     selected: usize,
     /// The first visible row.
@@ -61,9 +64,9 @@ pub(crate) enum Attention {
 }
 
 impl Question {
-    pub(crate) fn new(request: ApprovalRequest) -> Question {
+    pub(crate) fn new(request: ApprovalRequest, since: Duration) -> Question {
         let (stage, layout) = (Stage::Choice, None);
-        Question { request, stage, selected: 0, scrolled: 0, is_warned: false, layout }
+        Question { request, stage, since, selected: 0, scrolled: 0, is_warned: false, layout }
     }
 
     /// The choices, in order. Where no rule can allow the call, none can be saved.
@@ -92,7 +95,9 @@ impl Question {
             Choice::No => Decision::No,
         };
         let save_rule = self.request.rule.clone().filter(|_| choice == Choice::Always);
-        ApprovalAnswer { call: self.request.call.tool_call_id.clone(), decision, reason, save_rule }
+        let ApprovalRequest { call, hash, .. } = &self.request;
+        let (call, hash) = (call.tool_call_id.clone(), hash.clone());
+        ApprovalAnswer { call, hash, decision, reason, save_rule }
     }
 
     /// Whether an approval counts: everything has been seen, or the user was warned and approves
@@ -106,6 +111,14 @@ impl Question {
         self.note_seen(agent, width, height);
         let layout = self.layout(agent, width);
         layout.seen >= layout.preview || std::mem::replace(&mut self.is_warned, true)
+    }
+
+    /// Comes back after it was set aside, from its top.
+    pub(crate) fn reopen(&mut self) {
+        if matches!(self.stage, Stage::Aside) {
+            self.stage = Stage::Choice;
+            self.scrolled = 0;
+        }
     }
 
     /// Scrolls within `height` rows: down for positive numbers.
@@ -211,7 +224,7 @@ pub(crate) mod tests {
         let call = NewMessage::tool_call(id, name, "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
         let (why, cause) = ("needs approval".to_owned(), "fix it".to_owned());
-        ApprovalRequest { call, preview, why, rule: None, cause }
+        ApprovalRequest { call, preview, why, rule: None, cause, hash: "hash".to_owned() }
     }
 
     pub(crate) fn command(command: &str) -> Preview {
@@ -234,7 +247,7 @@ pub(crate) mod tests {
     #[test]
     fn a_command_is_shown_whole_above_the_choices() {
         let request = approval_request("bash", command("rm -r a\n\u{1b}[2Jb"));
-        let mut question = Question::new(request.clone());
+        let mut question = Question::new(request.clone(), Duration::ZERO);
         let expected = [
             "╭ Agent 0/ wants to run a command ─────────────────────────╮",
             "│ needs approval                                           │",
@@ -248,7 +261,7 @@ pub(crate) mod tests {
         ];
         assert_eq!(rows(&mut question, 60, 20), expected);
         let rule = Some("[[rules]]\ntool = \"bash\"".to_owned());
-        let mut question = Question::new(ApprovalRequest { rule, ..request });
+        let mut question = Question::new(ApprovalRequest { rule, ..request }, Duration::ZERO);
         question.select(2);
         let shown = rows(&mut question, 60, 20);
         let expected = [
@@ -264,7 +277,8 @@ pub(crate) mod tests {
 
     #[test]
     fn more_rows_are_announced_and_a_small_dialog_has_its_choices_in_one_row() {
-        let mut question = Question::new(approval_request("bash", command("a\nb\nc\nd")));
+        let mut question =
+            Question::new(approval_request("bash", command("a\nb\nc\nd")), Duration::ZERO);
         let expected = [
             "╭ Agent 0/ wants to run a command ─────────────────────────╮",
             "│ needs approval                                           │",
@@ -277,7 +291,7 @@ pub(crate) mod tests {
     }
 
     fn shown(preview: Preview) -> Vec<String> {
-        let mut question = Question::new(approval_request("some_tool", preview));
+        let mut question = Question::new(approval_request("some_tool", preview), Duration::ZERO);
         let rows = rows(&mut question, 60, usize::MAX);
         let text = |row: &String| row.trim_matches(['│', ' ']).to_owned();
         rows[2..rows.len() - 5].iter().map(text).collect()

@@ -1,44 +1,30 @@
 //! The line between the conversation and the input.
 
-use ikigai_conversation::AgentId;
 use ratatui_core::text::{Line, Span};
 
-use crate::style::{DANGER, DIM, WARNING};
-use crate::team::{Step, Team};
-use crate::wrap::width_of;
+use crate::safe::safe_line;
+use crate::style::{DIM, WARNING};
+use crate::wrap::{fit, width_of};
 
-/// The agent in view with its relatives, unread mail and pending questions.
-pub(crate) struct Separator<'a> {
-    pub(crate) team: &'a Team,
-    pub(crate) view: &'a AgentId,
+/// A thin rule. With several agents it carries the name of the one in view: `── tests 0/1/ ──`.
+pub(crate) struct Separator {
+    /// The agent in view, if there are several.
+    pub(crate) agent: Option<String>,
     /// The note on unread mail.
     pub(crate) mail: Option<String>,
-    /// Agents that wait for approval.
-    pub(crate) asking: Vec<&'a AgentId>,
 }
 
-impl Separator<'_> {
+impl Separator {
     pub(crate) fn render(&self, width: usize) -> Line<'static> {
-        let name = |step| {
-            self.team.relative(self.view, step).map_or_else(|| "-".to_owned(), ToString::to_string)
-        };
-        let mut spans = vec![Span::styled("── ", DIM)];
-        spans.push(Span::styled(
-            format!("↑{} ←{} ", name(Step::Parent), name(Step::PreviousSibling)),
-            DIM,
-        ));
-        spans.push(Span::raw(format!("[{}]", self.view)));
-        spans.push(Span::styled(
-            format!(" →{} ↓{} ──", name(Step::NextSibling), name(Step::NewestChild)),
-            DIM,
-        ));
-        if let Some(mail) = &self.mail {
-            spans.push(Span::styled(format!(" {mail}"), WARNING));
-            spans.push(Span::styled(" ──", DIM));
+        let mut spans = vec![Span::styled("──", DIM)];
+        if let Some(agent) = &self.agent {
+            let room = width.saturating_sub(6);
+            spans.push(Span::raw(format!(" {} ", fit(&safe_line(agent), room))));
+            spans.push(Span::styled("──", DIM));
         }
-        for agent in &self.asking {
-            spans.push(Span::styled(format!(" [{agent} asks]"), DANGER));
-            spans.push(Span::styled(" ──", DIM));
+        if let Some(mail) = &self.mail {
+            spans.push(Span::styled(format!(" {mail} "), WARNING));
+            spans.push(Span::styled("──", DIM));
         }
         let used = width_of(&spans);
         spans.push(Span::styled("─".repeat(width.saturating_sub(used)), DIM));
@@ -49,36 +35,20 @@ impl Separator<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::team::tests::team;
 
     #[track_caller]
-    fn check(view: &str, expected: &str) {
-        let team = team(&["0/0/", "0/", "1/", "0/1/", "0/10/"]);
-        let view = AgentId::parse(view).unwrap();
-        let separator = Separator { team: &team, view: &view, mail: None, asking: Vec::new() };
-        assert_eq!(separator.render(0).to_string(), expected);
+    fn check(agent: Option<&str>, mail: Option<&str>, expected: &str) {
+        let own = |text: Option<&str>| text.map(str::to_owned);
+        let separator = Separator { agent: own(agent), mail: own(mail) };
+        assert_eq!(separator.render(30).to_string(), expected);
     }
 
     #[test]
-    fn the_separator_shows_the_relatives() {
-        check("0/", "── ↑- ←- [0/] →1/ ↓0/10/ ──");
-        check("0/1/", "── ↑0/ ←0/0/ [0/1/] →0/10/ ↓- ──");
-        check("1/", "── ↑- ←0/ [1/] →- ↓- ──");
-    }
-
-    #[test]
-    fn the_separator_shows_mail_and_questions() {
-        let team = team(&["0/", "0/1/"]);
-        let (view, child) = (AgentId::top_level(0), AgentId::parse("0/1/").unwrap());
-        let separator = Separator {
-            team: &team,
-            view: &view,
-            mail: Some("[mail:2]".to_owned()),
-            asking: vec![&child],
-        };
-        assert_eq!(
-            separator.render(60).to_string(),
-            format!("── ↑- ←- [0/] →- ↓0/1/ ── [mail:2] ── [0/1/ asks] ──{}", "─".repeat(8))
-        );
+    fn the_separator_names_the_agent_and_counts_its_mail() {
+        check(None, None, &"─".repeat(30));
+        check(Some("tests 0/1/"), None, &format!("── tests 0/1/ ──{}", "─".repeat(14)));
+        check(None, Some("[mail:2]"), &format!("── [mail:2] ──{}", "─".repeat(16)));
+        let both = format!("── 0/ ── [mail:2] ──{}", "─".repeat(10));
+        check(Some("0/"), Some("[mail:2]"), &both);
     }
 }

@@ -37,13 +37,16 @@ pub(crate) struct StatusFacts<'a> {
     pub(crate) used: Option<u64>,
     /// How many background commands run.
     pub(crate) running: usize,
+    /// How much unread mail the user has.
+    pub(crate) unread: u32,
     /// The keys that matter now.
     pub(crate) hint: &'a str,
 }
 
 impl Status {
     /// The line: what the agent works with at the left, what it uses at the right. With little room,
-    /// parts are left out, but never the mode, the hint, running commands and the meter.
+    /// parts are left out, but never the mode, the hint, unread mail, running commands and the
+    /// meter.
     pub(crate) fn render(&self, facts: StatusFacts<'_>, width: usize) -> Line<'static> {
         use LeftOut::{Branch, Cost, Model, Nothing, Sandbox};
         let fits = |left_out: &LeftOut| {
@@ -77,10 +80,15 @@ impl Status {
             0 => String::new(),
             running => format!("{running} running"),
         };
+        let unread = match facts.unread {
+            0 => String::new(),
+            unread => format!("✉ {unread}"),
+        };
         let parts = [
             (label, WARNING),
             (model, DIM),
             (self.mode_text(left_out), mode),
+            (unread, WARNING),
             (running, PLAIN),
             (fit(&branch, 30), DIM),
             (facts.hint.to_owned(), DIM),
@@ -111,6 +119,15 @@ impl Status {
             Some(percent) if percent >= FILLING => CAUTION,
             Some(_) | None => DIM,
         }
+    }
+}
+
+/// A number of tokens: `12.3k`
+pub(crate) fn short(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", tokens as f64 / 1e3),
+        _ => format!("{:.1}M", tokens as f64 / 1e6),
     }
 }
 
@@ -148,7 +165,7 @@ pub(crate) mod tests {
 
     #[track_caller]
     fn check(mode: Mode, hint: &str, width: usize, expected: &str) {
-        let facts = StatusFacts { used: Some(30_000), running: 0, hint };
+        let facts = StatusFacts { used: Some(30_000), hint, ..StatusFacts::default() };
         let line = status(mode).render(facts, width).to_string();
         assert_eq!(line, expected);
     }
@@ -171,11 +188,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn running_commands_are_counted() {
-        let line = status(Mode::Work)
-            .render(StatusFacts { running: 2, ..StatusFacts::default() }, 60)
-            .to_string();
-        assert_eq!(line, "gpt-5 · work (landlock) · 2 running · main             $0.12");
+    fn running_commands_and_unread_mail_are_counted() {
+        let facts = StatusFacts { running: 2, unread: 3, ..StatusFacts::default() };
+        let line = status(Mode::Work).render(facts, 60).to_string();
+        assert_eq!(line, "gpt-5 · work (landlock) · ✉ 3 · 2 running · main       $0.12");
     }
 
     #[test]

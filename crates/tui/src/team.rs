@@ -1,5 +1,7 @@
 //! The agents of the session and their tree.
 
+use std::time::Duration;
+
 use ikigai_conversation::AgentId;
 use ikigai_protocol::{AgentState, Runner};
 
@@ -20,6 +22,8 @@ pub struct Member {
     pub cost: Option<String>,
     /// Which process runs it.
     pub runner: Runner,
+    /// How long ago it was made, if known.
+    pub age: Option<Duration>,
 }
 
 /// All living agents.
@@ -64,6 +68,7 @@ impl Team {
                 unread: 0,
                 cost: None,
                 runner: Runner::ThisProcess,
+                age: None,
             };
             self.members.insert(at, member);
         }
@@ -118,6 +123,12 @@ impl Team {
 }
 
 impl Member {
+    /// `tests 0/1/`
+    pub(crate) fn title(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!("{name} ")).unwrap_or_default();
+        format!("{name}{}", self.id)
+    }
+
     /// `0/1/ name tool [mail:2] $0.10: task`
     pub(crate) fn line(&self) -> String {
         let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
@@ -140,6 +151,16 @@ pub(crate) mod tests {
     pub(crate) fn team(ids: &[&str]) -> Team {
         let mut team = Team::default();
         ids.iter().for_each(|id| team.ensure(&AgentId::parse(id).unwrap()));
+        team
+    }
+
+    pub(crate) fn team_of(members: &[(&str, Option<&str>, AgentState)]) -> Team {
+        let ids: Vec<&str> = members.iter().map(|(id, ..)| *id).collect();
+        let mut team = team(&ids);
+        for (member, (_, name, state)) in team.members.iter_mut().zip(members) {
+            member.name = name.map(str::to_owned);
+            member.state = *state;
+        }
         team
     }
 

@@ -2,7 +2,7 @@
 //! and request.
 
 use ikigai_conversation::{AgentId, Message, Mode, SessionId};
-use ikigai_protocol::{Event, ModelSummary, Request, RewindPoint, SessionSummary};
+use ikigai_protocol::{ApprovalRequest, Event, ModelSummary, Request, RewindPoint, SessionSummary};
 
 use crate::completion::Listing;
 use crate::team::Member;
@@ -25,6 +25,17 @@ pub enum Update {
     },
     /// The living agents of the session. Sent again after every change.
     Team(Vec<Member>),
+    /// The open approval requests of agents that other processes run, the oldest first.
+    Questions(Vec<(AgentId, ApprovalRequest)>),
+    /// How much unread mail the user has.
+    Unread(u32),
+    /// Messages that an agent of another process has logged, in reply to [`Effect::Follow`].
+    Followed {
+        /// The agent.
+        agent: AgentId,
+        /// What is new.
+        messages: Vec<Message>,
+    },
     /// The contents of the status line.
     Status(Status),
     /// The git branch of the working directory.
@@ -116,6 +127,10 @@ pub enum Effect {
     Request(Request),
     /// Load the log of this agent, which is viewed for the first time.
     LoadLog(AgentId),
+    /// Load the log of this agent, which another process runs, and then report what is new in it.
+    Follow(AgentId),
+    /// Stop that.
+    Unfollow,
     /// Load a list for completion.
     LoadList(Listing),
     /// Add this input to the history.

@@ -74,7 +74,7 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::{AgentId, CommandId, MailId};
+    use ikigai_conversation::{AgentId, CommandId, MailId, Time};
     use ikigai_store::{Agent, Announcement, State};
 
     use super::*;
@@ -94,6 +94,7 @@ mod tests {
             notification_pending: false,
             model: None,
             task: "run them".to_owned(),
+            created_at: Time::from_millis(0),
         };
         Obligations {
             mail: (mail.collect(), u32::try_from(mails).unwrap()),

@@ -165,7 +165,7 @@ fn fair_share(mut lengths: Vec<usize>, room: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::AgentId;
+    use ikigai_conversation::{AgentId, Time};
     use ikigai_store::{InboxPage, Refusal, State, Wait};
 
     use super::*;
@@ -204,6 +204,7 @@ mod tests {
             notification_pending: false,
             model: None,
             task: "fix it".to_owned(),
+            created_at: Time::from_millis(0),
         };
         let builder = Agent { id: id("0/0/"), name: Some("builder".to_owned()), ..agent.clone() };
         check(

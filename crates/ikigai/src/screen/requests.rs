@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_conversation::{AgentId, SessionId};
+use ikigai_conversation::{AgentId, MessageId, SessionId};
 use ikigai_host::OpenSession;
 use ikigai_protocol::{
     Command, CommandError, ModelChoice, QueuedUntil, Reply, Request, RewindReport, render_reply,
 };
 use ikigai_tui::{Drafting, Effect, Feed, Listing, Status, Update};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::editor::edit;
 use super::history::HistoryFile;
@@ -29,6 +30,17 @@ pub(super) struct RequestHandler<'a> {
     pub(super) greeting: Option<String>,
     /// The status line, without what differs between agents.
     pub(super) status: Status,
+    /// Follows the agent of another process that is in view.
+    pub(super) following: Option<AbortOnDrop>,
+}
+
+/// A task that ends with its owner.
+pub(super) struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Why listening to the screen ended.
@@ -128,7 +140,9 @@ impl RequestHandler<'_> {
     async fn handle(&mut self, effect: Effect) {
         match effect {
             Effect::Request(request) => self.request(request).await,
-            Effect::LoadLog(agent) => self.recall(agent).await,
+            Effect::LoadLog(agent) => drop(self.recall(agent).await),
+            Effect::Follow(agent) => self.follow(agent).await,
+            Effect::Unfollow => self.following = None,
             Effect::LoadList(listing) => self.list(listing).await,
             Effect::AddToHistory(text) => self.history.add(text),
             Effect::Drafting { agent, draft } => {
@@ -233,19 +247,36 @@ impl RequestHandler<'_> {
         self.feed.send(Update::Model { agent, model, context_tokens });
     }
 
-    async fn recall(&self, agent: AgentId) {
+    /// Shows the log of an agent that another process runs, and what that adds to it.
+    async fn follow(&mut self, agent: AgentId) {
+        let after = self.recall(agent.clone()).await;
+        let (feed, slot) = (self.feed.clone(), self.session.slot().clone());
+        let task = tokio::spawn(async move {
+            let report = |messages| {
+                let agent = agent.clone();
+                feed.send(Update::Followed { agent, messages });
+            };
+            match slot.follow(agent.clone(), after, report).await {}
+        });
+        self.following = Some(AbortOnDrop(task));
+    }
+
+    /// Shows the log of an agent. Returns its last message.
+    async fn recall(&self, agent: AgentId) -> Option<MessageId> {
         let request = |command| Request { agent: agent.clone(), command };
         if let Ok(Reply::Model(model)) = self.execute(request(Command::Model { name: None })).await
         {
             self.give_model(model);
         }
         let opened = self.execute(request(Command::Open { target: None })).await;
-        let Ok(Reply::Opened { agent, log }) = opened else { return };
+        let Ok(Reply::Opened { agent, log }) = opened else { return None };
+        let last = log.last().map(|message| message.id);
         let is_start = log.is_empty() && agent == *self.session.slot().agent();
         if let Some(greeting) = self.greeting.clone().filter(|_| is_start) {
             self.show_text(&agent, greeting);
         }
         self.feed.send(Update::Log { agent, log });
+        last
     }
 
     async fn execute(&self, request: Request) -> Result<Reply, CommandError> {

@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0007.sql"),
     include_str!("../../migrations/postgres/0008.sql"),
     include_str!("../../migrations/postgres/0009.sql"),
+    include_str!("../../migrations/postgres/0010.sql"),
 ];
 /// A little longer than the server's limit for one of their statements.
 const PATIENCE: Duration = Duration::from_secs(570);

@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0007.sql"),
     include_str!("../../migrations/sqlite/0008.sql"),
     include_str!("../../migrations/sqlite/0009.sql"),
+    include_str!("../../migrations/sqlite/0010.sql"),
 ];
 const KNOWN: i64 = MIGRATIONS.len() as i64;
 /// Marks our databases ("ikig"), so that no other program's file is ever changed.

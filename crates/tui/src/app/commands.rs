@@ -7,7 +7,6 @@ use ikigai_protocol::{
 
 use super::{Action, App};
 use crate::help::help;
-use crate::question::Stage;
 use crate::update::Effect;
 
 impl App {
@@ -19,6 +18,12 @@ impl App {
         if text.is_empty() {
             return self.submit_nothing();
         }
+        if !is_slash_command(text)
+            && let Some(why) = self.why_read_only()
+        {
+            return self.refuse(&why.to_string());
+        }
+        let pane = self.pane_in_view();
         pane.draft.clear();
         pane.transcript.scroll_to_end();
         self.history.add(text);
@@ -46,7 +51,7 @@ impl App {
             return;
         }
         if let Some(question) = pane.questions.front_mut() {
-            question.stage = Stage::Choice;
+            question.reopen();
         } else if pane.can_continue && !pane.is_busy() {
             pane.can_continue = false;
             self.send(Command::Continue);

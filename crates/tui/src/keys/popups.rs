@@ -2,6 +2,9 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use ikigai_conversation::AgentId;
+use ikigai_protocol::Command;
+
 use super::{CONTROL, NONE, Pressed};
 use crate::app::{App, Popup, Search};
 use crate::completion::Completion;
@@ -10,8 +13,16 @@ use crate::team_list::TeamView;
 
 impl App {
     pub(super) fn press_in_team(&mut self, mut view: TeamView, key: KeyEvent) {
+        if let Some(agent) = view.to_kill.take() {
+            if matches!(key.code, KeyCode::Char('y' | 'Y')) {
+                self.send(Command::Kill { target: Some(agent.to_string()) });
+            }
+            self.popup = Popup::Team(view);
+            return;
+        }
         match (key.code, key.modifiers) {
-            (KeyCode::Esc, _) | (KeyCode::Char('t' | 'c'), CONTROL) => return,
+            (KeyCode::Esc, _) if view.peeked.is_some() => view.peeked = None,
+            (KeyCode::Esc, _) | (KeyCode::Char('t' | 'c'), CONTROL) => return self.end_peek(),
             (KeyCode::Up, _) => view.go(&self.team, -1),
             (KeyCode::Down, _) => view.go(&self.team, 1),
             (KeyCode::PageUp, _) => {
@@ -23,16 +34,40 @@ impl App {
                 view.go(&self.team, page);
             }
             (KeyCode::Enter, _) => return self.visit(&view.chosen),
+            (KeyCode::Char('a'), NONE) => return self.open_question(&view.chosen),
+            (KeyCode::Char('m'), NONE) => return self.write_to(&view.chosen),
+            (KeyCode::Char('k'), NONE) => view.to_kill = Some(view.chosen.clone()),
+            (KeyCode::Char('p'), NONE) => {
+                view.peeked = match view.peeked.as_ref() == Some(&view.chosen) {
+                    true => None,
+                    false => Some(view.chosen.clone()),
+                };
+            }
             (KeyCode::Char(digit @ '1'..='9'), NONE) => {
                 let number = digit.to_digit(10).unwrap_or(1) as usize - 1;
-                let agent = self.team.ranked().get(number).map(|member| member.id.clone());
+                let agent = view.members(&self.team).get(number).map(|member| member.id.clone());
                 if let Some(agent) = agent {
                     return self.visit(&agent);
                 }
             }
             _ => {}
         }
+        // The peek follows the cursor.
+        if view.peeked.is_some() {
+            view.peeked = Some(view.chosen.clone());
+            self.load_to_peek(&view.chosen);
+        }
         self.popup = Popup::Team(view);
+    }
+
+    /// Starts a mail to an agent in the input.
+    fn write_to(&mut self, agent: &AgentId) {
+        let line = format!("/mail send {agent} ");
+        let pane = self.pane_in_view();
+        match pane.draft.is_empty() {
+            true => pane.draft.set(&line),
+            false => self.refuse("The input has text already: send or clear it first"),
+        }
     }
 
     /// Any key but those that scroll closes the table, and does what it does elsewhere.

@@ -35,7 +35,7 @@ pub(super) struct Foot(Vec<Line<'static>>);
 
 impl Layout {
     pub(super) fn new(request: &ApprovalRequest, agent: &AgentId, width: usize) -> Layout {
-        let ApprovalRequest { call, preview, why, rule: _, cause } = request;
+        let ApprovalRequest { call, preview, why, rule: _, cause, hash: _ } = request;
         let room = width.saturating_sub(FRAME);
         let line = |text: String| {
             let text = Span::styled(safe_line(&text), DIM);

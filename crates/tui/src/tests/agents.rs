@@ -1,8 +1,10 @@
 //! Several agents.
 
+use std::time::Duration;
+
 use crossterm::event::{KeyCode, KeyModifiers};
 use ikigai_conversation::NewMessage;
-use ikigai_protocol::{AgentState, EventKind, Runner, StopReason, TurnEnd};
+use ikigai_protocol::{AgentState, Command, EventKind, Runner, StopReason, TurnEnd};
 
 use super::{Stage, agent, say};
 use crate::app::Action;
@@ -20,6 +22,7 @@ fn member(id: &str, state: AgentState) -> Member {
         unread: 0,
         cost,
         runner: Runner::ThisProcess,
+        age: Some(Duration::from_secs(75)),
     }
 }
 
@@ -45,7 +48,7 @@ fn alt_and_arrows_walk_the_tree() {
         (KeyCode::Up, "0/"),
     ] {
         stage.press(key, KeyModifiers::ALT);
-        stage.has(&format!("[{view}]"));
+        stage.has(&format!("── {view} ──"));
     }
     let recalls = ["0/1/", "0/0/"].map(|id| Action::Effect(Effect::LoadLog(agent(id))));
     assert_eq!(stage.actions(), recalls);
@@ -55,10 +58,10 @@ fn alt_and_arrows_walk_the_tree() {
 fn control_and_arrows_do_the_same_without_text() {
     let mut stage = stage();
     stage.press(KeyCode::Down, KeyModifiers::CONTROL);
-    stage.has("[0/1/]");
+    stage.has("── 0/1/ ──");
     stage.types("one two");
     stage.press(KeyCode::Left, KeyModifiers::CONTROL);
-    stage.has("[0/1/]");
+    stage.has("── 0/1/ ──");
 }
 
 #[test]
@@ -105,13 +108,17 @@ fn the_team_list_shows_questions_first_and_switches_agents() {
         ),
     );
     stage.control('t');
-    stage.has("1 0/1/ asking: a task\n2 0/ idle: a task\n3 0/0/ tool: a task · bash  make");
+    let rows = stage.rows().join("\n");
+    let [first, second, third] =
+        ["?   0/1/ asking", "✓ 0/     idle", "⠹   0/0/ tool"].map(|row| rows.find(row));
+    assert!(first.is_some() && first < second && second < third, "{rows}");
+    stage.has("bash  make");
     stage.types("3");
-    stage.has("[0/0/]");
+    stage.has("── 0/0/ ──");
     stage.control('t');
-    stage.key(KeyCode::Up);
+    stage.key(KeyCode::Down);
     stage.key(KeyCode::Enter);
-    stage.has("[0/]");
+    stage.has("── 0/ ──");
 }
 
 #[test]
@@ -120,33 +127,131 @@ fn agents_are_listed_and_visited_by_command() {
     stage.enters("/agents");
     stage.has("* 0/ idle: a task\n    0/0/ tool: a task\n    0/1/ asking: a task");
     stage.enters("/agent 0/1");
-    stage.has("[0/1/]");
+    stage.has("── 0/1/ ──");
     stage.enters("/agent 9");
     stage.has("Agent 9 not found. /agents lists all");
 }
 
-#[test]
-fn an_agent_of_another_terminal_cannot_be_viewed() {
-    let mut stage = stage();
-    let mut other = member("1/", AgentState::Idle);
-    other.runner = Runner::OtherProcess;
+fn beside(runner: Runner) -> Stage {
+    let mut stage = Stage::new(80, 24);
+    let other = Member { runner, ..member("1/", AgentState::Idle) };
     stage.app.update(Update::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
+    stage
+}
+
+#[test]
+fn an_agent_of_another_terminal_is_read_live_and_not_talked_to() {
+    let mut stage = beside(Runner::OtherProcess);
     stage.press(KeyCode::Right, KeyModifiers::ALT);
+    stage.has("── 1/ (read only) ──");
+    assert_eq!(stage.actions(), [Action::Effect(Effect::Follow(agent("1/")))]);
+    let said = stage.message("1/", NewMessage::user("said elsewhere"));
+    stage.app.update(Update::Log { agent: agent("1/"), log: vec![said] }, stage.now);
+    let answer = NewMessage::assistant("news", ikigai_conversation::ResponseId::new("r"));
+    let messages = vec![stage.message("1/", answer)];
+    stage.app.update(Update::Followed { agent: agent("1/"), messages }, stage.now);
+    stage.has("said elsewhere");
+    stage.has("● news");
+    stage.enters("hello");
     stage.has("Agent 1/ is run by another terminal. Write to it: /mail send 1/ TEXT");
-    stage.has("[0/]");
+    stage.has("❯ hello");
+    assert_eq!(stage.actions(), []);
+    stage.press(KeyCode::Left, KeyModifiers::ALT);
+    assert_eq!(stage.actions(), [Action::Effect(Effect::Unfollow)]);
+    stage.has("── 0/ ──");
 }
 
 #[test]
 fn an_agent_without_a_terminal_shows_how_to_open_one() {
-    let mut stage = stage();
-    let mut other = member("1/", AgentState::Idle);
-    other.runner = Runner::None;
-    stage.app.update(Update::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
+    let mut stage = beside(Runner::None);
     stage.control('t');
-    stage.has("1/ idle (no terminal): a task");
+    stage.has("1/ no term.");
     stage.key(KeyCode::Esc);
     stage.press(KeyCode::Right, KeyModifiers::ALT);
+    stage.enters("hello");
     stage.has("No terminal runs agent 1/. Open one for it: ikigai -c --agent 1/");
+}
+
+/// Regression: the cursor was on the agent in view, and Enter led nowhere.
+#[test]
+fn the_team_list_opens_on_the_agent_that_asks_and_nothing_moves_under_the_cursor() {
+    let mut stage = stage();
+    stage.control('t');
+    stage.has("❯1?   0/1/ asking");
+    let members = ["0/", "0/0/", "0/1/"].map(|id| member(id, AgentState::Idle)).to_vec();
+    stage.app.update(Update::Team(members), stage.now);
+    stage.has("❯1✓   0/1/ idle");
+    stage.key(KeyCode::Enter);
+    stage.has("── 0/1/ ──");
+}
+
+#[test]
+fn an_agent_is_killed_only_after_a_confirmation() {
+    let mut stage = stage();
+    stage.control('t');
+    stage.types("k");
+    stage.has("Kill 0/1/ and its children? y kills");
+    stage.types("n");
+    assert_eq!(stage.actions(), []);
+    stage.types("ky");
+    let target = Some("0/1/".to_owned());
+    assert_eq!(stage.actions(), [super::request("0/", Command::Kill { target })]);
+}
+
+#[test]
+fn an_agent_can_be_peeked_at_and_written_to_from_the_team_list() {
+    let mut stage = stage();
+    stage.answers("0/1/", "its last line");
+    stage.control('t');
+    stage.key(KeyCode::Down);
+    stage.key(KeyCode::Down);
+    stage.types("p");
+    stage.has("● its last line");
+    stage.streams("0/1/", "and what it says now");
+    stage.has("● and what it says now");
+    stage.key(KeyCode::Esc);
+    stage.lacks("its last line");
+    stage.types("m");
+    stage.has("❯ /mail send 0/1/");
+}
+
+#[test]
+fn the_oldest_question_opens_from_every_view() {
+    let mut stage = stage();
+    stage.control('x');
+    stage.has("No agent needs approval");
+    stage.emits("0/1/", super::asking::asking());
+    stage.now += Duration::from_secs(1);
+    stage.emits("0/0/", super::asking::asking());
+    stage.control('x');
+    stage.has("Agent 0/1/ wants to run a command");
+    stage.key(KeyCode::Esc);
+    stage.lacks("wants to run a command");
+    stage.control('x');
+    stage.has("Agent 0/1/ wants to run a command");
+}
+
+#[test]
+fn a_question_of_another_terminal_is_answered_here_and_goes_when_it_is_settled() {
+    let mut stage = beside(Runner::OtherProcess);
+    let EventKind::ApprovalRequested(request) = super::asking::asking() else { unreachable!() };
+    let open = vec![(agent("1/"), request)];
+    stage.app.press(Typed::FocusLost, stage.now);
+    stage.app.update(Update::Questions(open.clone()), stage.now);
+    let text = "Agent 1/ needs approval for bash".to_owned();
+    assert_eq!(stage.actions(), [Action::Ring(text)]);
+    stage.control('x');
+    stage.has("Agent 1/ wants to run a command");
+    stage.app.update(Update::Questions(open), stage.now);
+    stage.types("1");
+    let actions = stage.actions();
+    let is_answer = |action: &Action| {
+        matches!(action, Action::Effect(Effect::Request(request))
+            if request.agent == agent("1/") && matches!(request.command, Command::Answer(_)))
+    };
+    assert!(actions.iter().any(is_answer), "{actions:?}");
+    stage.app.update(Update::Questions(Vec::new()), stage.now);
+    stage.lacks("wants to run a command");
 }
 
 #[test]
@@ -169,17 +274,17 @@ fn losing_an_agent_loses_its_children() {
         stage.starts(id);
     }
     stage.emits("0/1/", super::asking::asking());
-    stage.has("[0/1/ asks]");
+    stage.has("? 0/1/ needs you");
     stage.emits("0/", EventKind::AgentLost("Agent 0/ was taken over".to_owned()));
-    stage.lacks("asks]");
+    stage.lacks("needs you");
     stage.lacks("esc to interrupt");
     stage.control('t');
-    stage.has("1 0/ idle: a task");
-    stage.has("0/1/ idle: a task");
-    stage.has("1/ waiting");
+    stage.has("✓ 0/     idle");
+    stage.has("0/1/ idle");
+    stage.has("1/     waiting");
     stage.key(KeyCode::Esc);
     stage.press(KeyCode::Down, KeyModifiers::ALT);
-    stage.has("[0/1/]");
+    stage.has("── 0/1/ ──");
     stage.lacks("rm -r build");
     stage.lacks("esc to interrupt");
 }
@@ -198,7 +303,7 @@ fn the_wheel_moves_the_selection_in_the_team_list() {
     stage.app.press(Typed::Wheel(-3), stage.now);
     stage.app.press(Typed::Wheel(1), stage.now);
     stage.key(KeyCode::Enter);
-    stage.has("[0/0/]");
+    stage.has("── 0/0/ ──");
     stage.press(KeyCode::Up, KeyModifiers::ALT);
     stage.has("line 49");
 }

@@ -114,7 +114,8 @@ fn perform(stage: &mut Stage, step: Step) {
             let Body::ToolCall(call) = call.body else { unreachable!("it is one") };
             let preview = Preview::Command { command: text.clone() };
             let (why, rule) = (text.clone(), Some(text.clone()));
-            let asking = ApprovalRequest { call, preview, why, rule, cause: text };
+            let asking =
+                ApprovalRequest { call, preview, why, rule, cause: text, hash: String::new() };
             stage.emits("0/", EventKind::ApprovalRequested(asking));
         }
         Step::Told(text) => stage.app.update(Update::Note { agent: agent("0/"), text }, stage.now),

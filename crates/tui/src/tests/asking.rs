@@ -25,6 +25,7 @@ fn answer(decision: Decision, reason: Option<&str>) -> Action {
         "0/",
         Command::Answer(ApprovalAnswer {
             call: ToolCallId::new("c"),
+            hash: "hash".to_owned(),
             decision,
             reason,
             save_rule: None,
@@ -85,7 +86,8 @@ fn a_rule_that_is_shown_is_saved_with_the_approval() {
     stage.has("│     [[rules]]");
     stage.key(KeyCode::Enter);
     let (call, decision) = (ToolCallId::new("c"), Decision::Always);
-    let answer = ApprovalAnswer { call, decision, reason: None, save_rule: Some(rule) };
+    let hash = "hash".to_owned();
+    let answer = ApprovalAnswer { call, hash, decision, reason: None, save_rule: Some(rule) };
     assert_eq!(stage.actions(), [request("0/", Command::Answer(answer))]);
 }
 
@@ -133,7 +135,7 @@ fn a_question_can_be_set_aside() {
     let mut stage = asked();
     stage.key(KeyCode::Esc);
     stage.lacks("rm -r build");
-    stage.has("[0/ asks]");
+    stage.has("Enter: the question");
     stage.enters("/help");
     stage.key(KeyCode::Enter);
     stage.types("y");
@@ -158,7 +160,7 @@ fn a_question_of_another_agent_is_marked_and_rings_without_focus() {
     stage.emits("0/1/", asking());
     let text = "Agent 0/1/ needs approval for bash".to_owned();
     assert_eq!(stage.actions(), [Action::Ring(text)]);
-    stage.has("[0/1/ asks]");
+    stage.has("? 0/1/ needs you");
     stage.lacks("rm -r build");
     stage.types("y");
     assert_eq!(stage.actions(), []);
@@ -286,13 +288,13 @@ fn global_keys_work_while_typing_a_reason() {
     stage.press(KeyCode::Enter, KeyModifiers::ALT);
     assert_eq!(stage.actions(), [], "only Enter alone says no");
     stage.control('t');
-    stage.has("Team:");
+    stage.has("enter opens");
     stage.key(KeyCode::Esc);
     stage.control('a');
     stage.control('d');
     stage.has("Why not? ecause");
     stage.press(KeyCode::Down, KeyModifiers::ALT);
-    stage.has("[0/1/]");
+    stage.has("── 0/1/ ──");
 }
 
 /// Presses a key after `millis`.

@@ -44,7 +44,7 @@ fn a_turn_shows_the_message_the_call_the_result_and_the_answer() {
         "  • b",
         "",
         "⠋ Answering · 0s · esc to interrupt",
-        &format!("── ↑- ←- [0/] →- ↓- ──{}", "─".repeat(58)),
+        &"─".repeat(80),
         "❯ Type what to do next",
         &format!("gpt-5 · work (landlock) · main{}$0.12", " ".repeat(45)),
     ]);
@@ -69,7 +69,7 @@ fn a_small_screen_shows_the_end() {
         "",
         "  one two three four five six seven",
         "  eight nine ten",
-        "── ↑- ←- [0/] →- ↓- ────────────────────",
+        "────────────────────────────────────────",
         "❯ Type a message, / for commands, @ for…",
         "gpt-5 · work (landlock) · main     $0.12",
     ]);

@@ -236,7 +236,7 @@ fn lists(stage: &mut Stage, names: &[&str]) {
 }
 
 const SEPARATOR: &str =
-    "── ↑- ←- [0/] →- ↓- ────────────────────────────────────────────────────────────";
+    "────────────────────────────────────────────────────────────────────────────────";
 
 #[test]
 fn typing_a_slash_offers_commands_with_their_descriptions() {
@@ -380,7 +380,7 @@ fn a_question_mark_on_an_empty_input_shows_the_keys() {
     stage.lacks("show this table");
     stage.key(KeyCode::Esc);
     stage.shows(&[
-        "── ↑- ←- [0/] →- ↓- ────────────────────",
+        "────────────────────────────────────────",
         "❯ Type a message, / for commands, @ for…",
         "gpt-5 · work (landlock) · main     $0.12",
     ]);
@@ -397,6 +397,7 @@ fn agents_are_offered_by_id_and_name() {
         unread: 0,
         cost: None,
         runner: Runner::ThisProcess,
+        age: None,
     };
     let members = vec![member("0/", None), member("0/1/", Some("tester"))];
     stage.app.update(Update::Team(members), stage.now);
