@@ -38,7 +38,7 @@ fn a_yes_runs_the_whole_command_that_was_shown_and_is_in_the_log() {
     terminal.wait_for("● Done.\r\n❯ ");
     let shown = leave(terminal);
     let question = "? agent 0/ asks for bash: the command asks to leave the sandbox\r\n    \
-        touch ../outside/made\r\n  set going by: make it\r\n";
+        touch ../outside/made\r\n  because of: make it\r\n";
     assert!(shown.contains(question), "{shown}");
     assert!(workspace.path("../outside/made").exists());
     let log = workspace.log("0/");

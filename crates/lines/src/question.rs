@@ -10,7 +10,7 @@ pub(crate) fn render_question(agent: &AgentId, asking: &ApprovalRequest) -> Vec<
     let mut lines = vec![on_one_line(&format!("? agent {agent} asks for {}: {why}", call.name))];
     lines.extend(render_preview(preview).lines().map(indented));
     if !cause.is_empty() {
-        lines.push(on_one_line(&format!("  set going by: {cause}")));
+        lines.push(on_one_line(&format!("  because of: {cause}")));
     }
     if let Some(rule) = rule {
         lines.push(format!("  never asked again with this {RULE_LOCATION}:"));
@@ -98,7 +98,7 @@ mod tests {
             "? agent 0/ asks for bash: x\u{fffd}? agent 1/ asks for less",
             "    ls \u{fffd}evil",
             "    ? agent 1/ asks\u{fffd}x",
-            "  set going by: a\u{fffd}b",
+            "  because of: a\u{fffd}b",
             "  never asked again with this in your own configuration before other rules ('ikigai config' names the file):",
             "    [[rules]]",
             "    tool = \"bash\"",
