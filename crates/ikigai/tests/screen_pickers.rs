@@ -9,10 +9,11 @@ use crate::support::screen::{ESCAPE, Screen, command, without_folder};
 /// What is shown, with dots for what differs from run to run.
 #[track_caller]
 fn snapshot(screen: &Screen, name: &str) -> String {
-    let shown = screen.text();
-    // The status line depends on the machine.
-    let rows: Vec<String> = shown.lines().map(without_folder).collect();
-    let text = rows[..rows.len() - 1].join("\n");
+    let text = screen.settled(name, |shown| {
+        // The status line depends on the machine.
+        let rows: Vec<String> = shown.lines().map(without_folder).collect();
+        rows[..rows.len() - 1].join("\n")
+    });
     insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
         insta::assert_snapshot!(name, text);
     });

@@ -207,6 +207,22 @@ impl Screen {
         }
     }
 
+    /// What is shown, without what differs from run to run: once it is the recorded view of this
+    /// name, or when patience ends. A frame may come in several parts.
+    pub(crate) fn settled(&self, name: &str, without: impl Fn(&str) -> String) -> String {
+        let file = format!("{}/tests/snapshots/{name}.snap", env!("CARGO_MANIFEST_DIR"));
+        let recorded = std::fs::read_to_string(file).unwrap_or_default();
+        let recorded = recorded.splitn(3, "---\n").nth(2).unwrap_or_default();
+        let begun = std::time::Instant::now();
+        loop {
+            let shown = without(&self.text());
+            if shown.trim() == recorded.trim() || begun.elapsed() > PATIENCE {
+                return shown;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+
     /// Waits until the agent in view has nothing to do.
     #[track_caller]
     pub(crate) fn wait_until_idle(&self) {
