@@ -18,8 +18,12 @@ const LIMIT: usize = 1_000;
 
 /// Hides all sockets in readable folders.
 pub(super) fn hide(access_map: &mut AccessMap) -> io::Result<()> {
+    hide_listed(BufReader::new(fs::File::open("/proc/net/unix")?), access_map)
+}
+
+fn hide_listed(listing: impl BufRead, access_map: &mut AccessMap) -> io::Result<()> {
     let mut count = 0;
-    for line in BufReader::new(fs::File::open("/proc/net/unix")?).split(b'\n').skip(1) {
+    for line in listing.split(b'\n').skip(1) {
         let line = line?;
         let Some(path) = path_of(&String::from_utf8_lossy(&line)).filter(|path| is_socket(path))
         else {
@@ -55,9 +59,36 @@ fn is_socket(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
     use std::path::PathBuf;
 
-    use super::path_of;
+    use super::{AccessMap, LIMIT, hide_listed, path_of};
+    use crate::sandbox::{Root, Sandbox};
+
+    #[test]
+    fn more_sockets_than_can_be_covered_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = vec![Root::open(&folder.path().canonicalize().unwrap()).unwrap()];
+        let sandbox = Sandbox { read, ..Sandbox::default() };
+        let listing_of = |count: usize| {
+            let lines = (0..count).map(|number| {
+                let path = folder.path().join(number.to_string());
+                // The file stays when nothing listens any more.
+                if !path.exists() {
+                    drop(UnixListener::bind(&path).unwrap());
+                }
+                format!("0: 00000002 00000000 00010000 0001 01 1234 {}\n", path.display())
+            });
+            format!("Num\n{}", lines.collect::<String>())
+        };
+        let hide = |count| {
+            let (mut access_map, _) = AccessMap::of(&sandbox).unwrap();
+            hide_listed(listing_of(count).as_bytes(), &mut access_map).map_err(|e| e.to_string())
+        };
+        assert_eq!(hide(LIMIT), Ok(()));
+        let refused = hide(LIMIT + 1).unwrap_err();
+        assert!(refused.contains("more than 1000 Unix sockets"), "{refused}");
+    }
 
     #[test]
     fn the_path_of_a_socket_is_read_as_the_system_lists_it() {
