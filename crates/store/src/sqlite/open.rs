@@ -93,7 +93,8 @@ pub(crate) fn open_writer(
 /// Closes the writer's connection. The last process empties a log that has grown: the next process
 /// reads all of it, and cannot tell how much of it was emptied before.
 pub(crate) fn close(connection: Connection, path: &Path) {
-    const SHORT_LOG: u64 = 256 * 1024;
+    // A new database alone writes more than half of it.
+    const SHORT_LOG: u64 = 512 * 1024;
     if fs::metadata(log_of(path)).is_ok_and(|log| log.len() > SHORT_LOG) {
         let keep_log = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         // If that fails, the next process does it.
