@@ -133,7 +133,7 @@ print(libc.syscall({call}, 0, 0, 0, 0, 0), ctypes.get_errno())"
     });
 }
 
-/// Whoever opens a leased file is made to wait for most of a minute.
+/// A process that opens a leased file has to wait for most of a minute.
 #[test]
 fn no_lease_is_taken_on_a_file_of_the_user() {
     let attempt = "import fcntl, os\nfcntl.fcntl(os.open('../outside/file', os.O_RDONLY), 1024, fcntl.F_RDLCK)\nprint('reached')";
